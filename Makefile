@@ -1,0 +1,73 @@
+# Everything runs from a virtual environment made here: nothing but make and a Python is needed beforehand.
+#   make demo    plan a generated cluster, print the plan, write demo.html
+#   make test    the whole test suite
+#   make lint types docs bench
+
+VENV := .venv
+BIN := $(VENV)/bin
+LINK := $(VENV)/types/equipoise
+STAMP := $(VENV)/.installed
+
+# The first interpreter that really runs (a version manager's stand-in may exist and fail), is new enough, and can make
+# virtual environments with pip. Override with make PYTHON=/path/to/python.
+SUITABLE := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+PYTHON = $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
+	"$$python" -c '$(SUITABLE)' >/dev/null 2>&1 && { command -v "$$python"; break; }; done)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test lint types docs bench clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+# Read when the recipe runs, not when the file is parsed, so that finished environments never look for an interpreter.
+$(BIN)/python:
+	@set -e; python="$(PYTHON)"; \
+	if [ -z "$$python" ]; then \
+	  echo "equipoise needs Python 3.11, 3.12 or 3.13 with the venv module, and none was found." >&2; \
+	  echo "Install one (on Debian: apt-get install python3 python3-venv), or say where it is: make PYTHON=/path/to/python3" >&2; \
+	  exit 1; \
+	fi; \
+	echo "Making $(VENV) with $$python"; \
+	"$$python" -m venv --clear $(VENV)
+
+# One stamp per extra: nothing is installed again until pyproject.toml changes.
+$(STAMP)-core: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -e .
+	@touch $@
+
+$(STAMP)-%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -e ".[$*]"
+	@touch $@
+
+# mypy takes a package by its folder's name, which here is the clone's: give it one that is right.
+$(LINK): | $(BIN)/python
+	@mkdir -p $(@D) && ln -sfn "$(CURDIR)" $@
+
+demo: $(STAMP)-core
+	$(BIN)/equipoise demo --html demo.html
+
+test: $(STAMP)-test
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(STAMP)-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
+
+types: $(STAMP)-dev $(STAMP)-test $(LINK)
+	MYPYPATH=$(VENV)/types $(BIN)/mypy --strict -p equipoise
+
+docs: $(STAMP)-docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "The pages are in docs/_build/html/index.html"
+
+bench: $(STAMP)-bench
+	$(BIN)/python -m equipoise bench window --jobs 2000 --gpus 256 --seed 0
+	$(BIN)/python -m equipoise bench handoff
+	$(BIN)/python -m equipoise bench prediction
+
+clean:
+	rm -rf $(VENV) build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

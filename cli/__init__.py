@@ -1,0 +1,1 @@
+"""The `equipoise` command: plan, snapshot, backends, demo, bench."""

@@ -1,0 +1,96 @@
+"""`equipoise bench`: run the benchmarks of `validation/` and print their rows."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .failures import OK, CommandError
+
+
+def bench_window(
+    *,
+    jobs: int,
+    gpus: int,
+    seed: int,
+    rounds: int,
+    makespan_weight: float,
+    backends: list[str] | None,
+    time_limit: float,
+    rel_gap: float,
+    as_json: bool,
+) -> int:
+    """Solve one generated window with each backend and form; times cover `solve` with its verification."""
+    from ..validation.benchmark_window import window_rows
+
+    rows = window_rows(
+        jobs=jobs,
+        gpus=gpus,
+        seed=seed,
+        rounds=rounds,
+        makespan_weight=makespan_weight,
+        backends=split_names(backends),
+        time_limit=time_limit,
+        rel_gap=rel_gap,
+    )
+    return _print_rows(rows, as_json=as_json)
+
+
+def bench_handoff(*, as_json: bool) -> int:
+    """Hand a large program to HiGHS from this library and from the modelling layers that are installed."""
+    from ..validation.benchmark_handoff import handoff_rows
+
+    return _print_rows(handoff_rows(), as_json=as_json)
+
+
+def bench_prediction(*, jobs: int, seed: int, as_json: bool) -> int:
+    """Compare the predictors' errors over the course of generated jobs."""
+    from ..validation.benchmark_prediction import prediction_rows
+
+    return _print_rows(prediction_rows(jobs=jobs, seed=seed), as_json=as_json)
+
+
+def split_names(given: list[str] | None) -> list[str] | None:
+    """Return backend names given once each or several in one, separated by commas; None when none are given."""
+    if not given:
+        return None
+    names = [name.strip() for text in given for name in text.split(",")]
+    if not all(names):
+        raise CommandError(f"--backends {','.join(given)}: an empty name", "separate names by commas.")
+    return names
+
+
+def _print_rows(rows: Iterable[Mapping[str, Any]], *, as_json: bool) -> int:
+    table = [{key: _plain(value) for key, value in row.items()} for row in rows]
+    if as_json:
+        lines = ",\n".join(f" {json.dumps(row, allow_nan=False)}" for row in table)
+        sys.stdout.write(f"[\n{lines}\n]\n" if table else "[]\n")
+        return OK
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    from .plan_summary import console
+
+    columns = list(dict.fromkeys(key for row in table for key in row))
+    shown = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name in columns:
+        numbers = all(not isinstance(row.get(name), str) for row in table)
+        shown.add_column(name, justify="right" if numbers else "left", no_wrap=True)
+    for row in table:
+        shown.add_row(*(Text(_cell(row.get(name))) for name in columns))
+    console().print(shown)
+    return OK
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "item"):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _cell(value: Any) -> str:
+    return "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,116 @@
+"""Texts in and out: a file or a standard stream, read with a readable failure, written whole or not at all."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+from pathlib import Path
+
+from .failures import FAILED, CommandError
+
+STANDARD_INPUT = "-"
+
+_PIECE = 1 << 16
+
+
+def read_text(source: str) -> str:
+    """Return the text of a file, or of standard input for "-".
+
+    Raises
+    ------
+    CommandError
+        If it is missing, a folder, unreadable, empty, or not text.
+    """
+    if source == STANDARD_INPUT:
+        name = "standard input"
+        raw = _standard_input()
+    else:
+        name = source
+        try:
+            raw = Path(source).read_bytes()
+        except FileNotFoundError:
+            raise CommandError(f"{source}: no such file", "give the path of a file, or - for standard input.") from None
+        except IsADirectoryError:
+            raise CommandError(f"{source}: is a folder, not a file", "name a file inside it.") from None
+        except OSError as error:
+            raise CommandError(f"{source}: {error.strerror}", "check that the file may be read.") from None
+        except ValueError as error:  # a NUL inside a path
+            raise CommandError(f"{source!r}: {error}", "give the path of a file, or - for standard input.") from None
+    if not raw.strip():
+        raise CommandError(f"{name}: is empty", "an instance is a JSON object; `equipoise snapshot` makes one.")
+    # A shell on Windows writes UTF-16 when it redirects.
+    encoding = "utf-16" if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    try:
+        return raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise CommandError(
+            f"{name}: is not text (byte 0x{raw[error.start]:02x} at offset {error.start})",
+            "an instance is JSON in UTF-8.",
+        ) from None
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise CommandError("standard input: is closed", "pipe an instance in, or name a file.")
+    buffer = getattr(sys.stdin, "buffer", None)
+    return buffer.read() if buffer is not None else sys.stdin.read().encode()
+
+
+def print_text(text: str) -> None:
+    """Write `text` to standard output in pieces of a pipe's size.
+
+    An unbuffered stream takes part of a longer text from a reader that leaves, and says nothing; so the next piece
+    meets the broken pipe.
+    """
+    for start in range(0, len(text), _PIECE):
+        sys.stdout.write(text[start : start + _PIECE])
+    sys.stdout.flush()
+
+
+def check_target(option: str, target: Path | None) -> None:
+    """Check that a file can be written at `target`, before any work is done for it.
+
+    Raises
+    ------
+    CommandError
+        Naming the option, if the folder is missing or read-only, or the target is a folder.
+    """
+    if target is None:
+        return
+    if target.is_dir():
+        raise CommandError(f"{option} {target}: is a folder", "name a file inside it.")
+    folder = target.parent
+    if not folder.is_dir():
+        raise CommandError(f"{option} {target}: the folder {folder} does not exist", "create it first.")
+    if not os.access(folder, os.W_OK) and not os.access(target, os.W_OK):
+        raise CommandError(f"{option} {target}: the folder {folder} may not be written", "choose another folder.")
+
+
+def write_text(target: Path, text: str) -> None:
+    """Write `text` as UTF-8 to `target` through a temporary name beside it, so that no reader sees half a file.
+
+    Devices and pipes are written in place; a symbolic link keeps pointing where it does.
+
+    Raises
+    ------
+    CommandError
+        If the file cannot be written; nothing is left behind.
+    """
+    data = text.encode("utf-8", errors="backslashreplace")
+    try:
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)
+            return
+        target = Path(os.path.realpath(target))
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            temporary.write_bytes(data)
+            os.replace(temporary, target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise CommandError(
+            f"{target}: cannot be written ({error.strerror})", "check the disk and the folder.", code=FAILED
+        ) from None

@@ -1,0 +1,308 @@
+"""The `equipoise` command: typer reads the options, `run` does the work and words every failure in one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .failures import BROKEN_PIPE, INTERRUPTED, OK, CommandError, explain, traceback_wanted
+
+# Each command only binds its arguments; the work runs outside typer, whose own handling of errors would interfere.
+Action = Callable[[], int]
+
+app = typer.Typer(
+    name="equipoise",
+    help="Plan which jobs of a GPU cluster run in which of the next rounds, with a proven bound.",
+    epilog="Exit codes: 0 done, 1 failed here, 2 bad input, 3 no plan within the limit, 4 backend unavailable.",
+    no_args_is_help=False,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+bench_app = typer.Typer(
+    help="Run a benchmark and print its rows.", no_args_is_help=False, add_completion=False, rich_markup_mode=None
+)
+app.add_typer(bench_app, name="bench")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and only JSON, on standard output.")]
+SkipWide = Annotated[bool, typer.Option("--skip-wide", help="Skip jobs wider than the cluster, with a warning.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> Any:
+    if context.invoked_subcommand is None:
+        return _print_version if version else partial(_print_help, context.get_help())
+    return None
+
+
+@app.command("plan")
+def _plan(
+    instance: Annotated[str, typer.Argument(metavar="INSTANCE.json", help="The instance; - reads standard input.")],
+    backend: Annotated[str, typer.Option(help="A name from `equipoise backends`, or auto.")] = "auto",
+    form: Annotated[
+        str | None, typer.Option(help="Program given to a general backend: time_indexed or counts.")
+    ] = None,
+    time_limit: Annotated[float, typer.Option(help="Seconds.")] = 15.0,
+    rel_gap: Annotated[float, typer.Option(help="Stop at this gap.")] = 1e-4,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the plan as JSON.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the plan as a page.")] = None,
+    skip_wide: SkipWide = False,
+    as_json: Json = False,
+) -> Action:
+    """Plan the next rounds of the jobs in INSTANCE.json."""
+    from .plan import plan_instance
+
+    return partial(
+        plan_instance,
+        instance,
+        backend=backend,
+        form=form,
+        time_limit=time_limit,
+        rel_gap=rel_gap,
+        skip_wide=skip_wide,
+        out=out,
+        html=html,
+        as_json=as_json,
+    )
+
+
+@app.command("snapshot", short_help="Make an instance from a trace, at one moment.")
+def _snapshot(
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Shockwave's CSV or Gavel's tab-separated text.")],
+    at: Annotated[float, typer.Option(help="Seconds after the start of the trace.")],
+    gpus: Annotated[int, typer.Option(help="GPUs of the cluster.")],
+    profiles: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder of throughputs.csv, models.csv, accordion_rules.csv and gns_rules.csv, or builtin; "
+            "by default the trace's own folder if it holds them, else builtin.",
+        ),
+    ] = None,
+    cluster: Annotated[str | None, typer.Option(help="Cluster whose throughputs to read [tacc].")] = None,
+    predictor: Annotated[
+        str, typer.Option(help="How remaining regimes are foreseen: restatement, bayes, greedy or oracle.")
+    ] = "restatement",
+    rounds: Annotated[int, typer.Option(help="Rounds in the window.")] = 20,
+    round_s: Annotated[float, typer.Option(help="Seconds in a round.")] = 120.0,
+    skip_wide: SkipWide = False,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write here, not on standard output.")] = None,
+) -> Action:
+    """Make an instance of the jobs of TRACE that are unfinished at one moment."""
+    from .snapshot import snapshot_trace
+
+    return partial(
+        snapshot_trace,
+        trace,
+        at_s=at,
+        gpus=gpus,
+        profiles=profiles,
+        cluster=cluster,
+        predictor=predictor,
+        rounds=rounds,
+        round_s=round_s,
+        skip_wide=skip_wide,
+        out=out,
+    )
+
+
+@app.command("backends")
+def _backends(as_json: Json = False) -> Action:
+    """List the solvers: which can run here, and why the others cannot."""
+    from .backends import list_backends
+
+    return partial(list_backends, as_json=as_json)
+
+
+@app.command("schema", short_help="Print the JSON Schema of instances or plans.")
+def _schema(name: Annotated[str, typer.Argument(metavar="instance|plan")] = "instance") -> Action:
+    """Print the JSON Schema of the instances that `plan` reads or the plans it writes."""
+    return partial(_print_schema, name)
+
+
+@app.command("demo")
+def _demo(
+    jobs: Annotated[int, typer.Option(help="Jobs to generate.")] = 60,
+    gpus: Annotated[int, typer.Option(help="GPUs of the cluster.")] = 32,
+    seed: Annotated[int, typer.Option(help="Seed of the workload.")] = 0,
+    html: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")] = Path("demo.html"),
+) -> Action:
+    """Plan a generated cluster, print the plan and write it as a page."""
+    from .demo import demo
+
+    return partial(demo, jobs=jobs, gpus=gpus, seed=seed, html=html)
+
+
+@bench_app.command("window")
+def _bench_window(
+    jobs: Annotated[int, typer.Option(help="Jobs in the window.")],
+    gpus: Annotated[int, typer.Option(help="GPUs of the cluster.")],
+    seed: Annotated[int, typer.Option(help="Seed of the instance.")] = 0,
+    rounds: Annotated[int, typer.Option(help="Rounds in the window.")] = 20,
+    makespan_weight: Annotated[float, typer.Option(help="Weight of the makespan bound (lambda).")] = 1e-3,
+    backends: Annotated[
+        list[str] | None, typer.Option(metavar="NAME[,NAME]", help="Backends to measure; all usable ones by default.")
+    ] = None,
+    time_limit: Annotated[float, typer.Option(help="Seconds for each solve.")] = 15.0,
+    rel_gap: Annotated[float, typer.Option(help="Stop at this gap.")] = 1e-4,
+    as_json: Json = False,
+) -> Action:
+    """Plan one generated window with each backend and form."""
+    from .bench import bench_window
+
+    return partial(
+        bench_window,
+        jobs=jobs,
+        gpus=gpus,
+        seed=seed,
+        rounds=rounds,
+        makespan_weight=makespan_weight,
+        backends=backends,
+        time_limit=time_limit,
+        rel_gap=rel_gap,
+        as_json=as_json,
+    )
+
+
+@bench_app.command("handoff")
+def _bench_handoff(as_json: Json = False) -> Action:
+    """Hand a large program to HiGHS, beside other modelling layers."""
+    from .bench import bench_handoff
+
+    return partial(bench_handoff, as_json=as_json)
+
+
+@bench_app.command("prediction")
+def _bench_prediction(
+    jobs: Annotated[int, typer.Option(help="Jobs to generate.")] = 200,
+    seed: Annotated[int, typer.Option(help="Seed of the jobs.")] = 0,
+    as_json: Json = False,
+) -> Action:
+    """Compare the predictors of dynamic adaptation over the course of generated jobs."""
+    from .bench import bench_prediction
+
+    return partial(bench_prediction, jobs=jobs, seed=seed, as_json=as_json)
+
+
+def _print_help(text: str) -> int:
+    sys.stdout.write(text + "\n")
+    return OK
+
+
+def _print_version() -> int:
+    from .. import __version__
+
+    sys.stdout.write(f"equipoise {__version__}\n")
+    return OK
+
+
+def _print_schema(name: str) -> int:
+    from .document_check import SCHEMAS, schema_text
+
+    if name not in SCHEMAS:
+        raise CommandError(f"no schema {name!r}", f"there are {' and '.join(SCHEMAS)}.")
+    sys.stdout.write(schema_text(name))
+    return OK
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code: 0 done, 2 bad input, 3 no plan, 4 no backend, 130 interrupted.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Without the program's name; those of the process by default.
+
+    Notes
+    -----
+    Every failure is one line and a hint on standard error. With EQUIPOISE_TRACEBACK=1 the traceback comes first.
+    """
+    try:
+        with _warnings_as_lines():
+            parsed = app(
+                args=None if arguments is None else list(arguments), prog_name="equipoise", standalone_mode=False
+            )
+            code = parsed() if callable(parsed) else int(parsed or OK)
+            sys.stdout.flush()
+            return code
+    except BrokenPipeError:
+        _discard_output()
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return _interrupted()
+    except Exception as error:
+        if type(error).__name__ == "Abort":  # how older versions of typer report an interrupt
+            return _interrupted()
+        return _report(error)
+
+
+def _interrupted() -> int:
+    _complain("equipoise: interrupted\n")
+    return INTERRUPTED
+
+
+def _report(error: Exception) -> int:
+    failure = explain(error)
+    text = f"equipoise: error: {failure.line}\nhint: {failure.hint}\n"
+    if traceback_wanted():
+        import traceback
+
+        text = "".join(traceback.format_exception(error)) + text
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard_output()
+    _complain(text)
+    return failure.code
+
+
+def _complain(text: str) -> None:
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except (OSError, AttributeError):
+        pass  # nobody is listening; the exit code still speaks
+
+
+def _discard_output() -> None:
+    """Point standard output at nothing, so that the interpreter's last flush does not fail as well."""
+    try:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)
+    except (OSError, ValueError):
+        pass
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        _complain(f"equipoise: warning: {' '.join(str(message).split())}\n")
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", category=UserWarning)
+        warnings.showwarning = show
+        yield
+
+
+def main() -> None:
+    """Run the command with the arguments of this process, and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(run())
+
+
+if __name__ == "__main__":
+    main()

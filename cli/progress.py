@@ -1,0 +1,86 @@
+"""A line on standard error while a solve runs long: incumbent, bound, gap, time."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..formulations.window import ScheduleWindow
+    from ..solvers.result import HistoryPoint
+
+# Most plans take milliseconds; a display that flashes by only costs time.
+QUIET_S = 2.0
+
+
+class SolveProgress:
+    """Context manager to pass to `solve` as `on_progress`; shows nothing off a terminal or within `QUIET_S`.
+
+    Parameters
+    ----------
+    window : ScheduleWindow
+        Gives the scale that gaps are measured in.
+    quiet_s : float
+        Seconds before the line appears.
+    """
+
+    def __init__(self, window: ScheduleWindow, quiet_s: float = QUIET_S) -> None:
+        self._window = window
+        self._quiet_s = quiet_s
+        self._latest: HistoryPoint | None = None
+        self._start = 0.0
+        self._live: Any = None
+        self._done = False
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+
+    def __call__(self, point: HistoryPoint) -> None:
+        """Note the latest incumbent and bound."""
+        self._latest = point
+
+    def __enter__(self) -> SolveProgress:
+        self._start = time.perf_counter()
+        if sys.stderr is not None and sys.stderr.isatty():
+            self._timer = threading.Timer(self._quiet_s, self._show)
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._lock:
+            self._done = True
+            if self._live is not None:
+                self._live.stop()
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        with self._lock:
+            if self._done:
+                return
+            self._live = Live(
+                get_renderable=self.line,
+                console=Console(stderr=True, highlight=False),
+                refresh_per_second=4,
+                transient=True,
+            )
+            self._live.start()
+
+    def line(self) -> str:
+        """Return the line as it reads now."""
+        elapsed = time.perf_counter() - self._start
+        point = self._latest
+        if point is None:
+            return f"solving  {elapsed:.1f} s  no incumbent yet"
+        if point.objective is None:
+            return f"solving  {elapsed:.1f} s  no incumbent yet  bound {point.bound:.6g}"
+        gap = abs(point.bound - point.objective) / self._window.gap_scale(point.objective)
+        return f"solving  {elapsed:.1f} s  incumbent {point.objective:.6g}  bound {point.bound:.6g}  gap {gap:.2g}"

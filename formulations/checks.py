@@ -1,0 +1,181 @@
+"""Checks at the door: turn what the caller gave into arrays of one type, or say which value is wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import InvalidInput
+
+# Integers beyond this are not exact as floats, and no cluster has them.
+LARGEST_INTEGER = 2**53
+
+
+def _as_numbers(name: str, values: ArrayLike, shape: tuple[int, ...] | None, ndim: int) -> NDArray[Any]:
+    if isinstance(values, str | bytes):
+        raise InvalidInput(name, values, "must be a sequence of numbers, not text")
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InvalidInput(name, type(values).__name__, f"must be an array of one shape ({error})") from None
+    if array.size and (array.dtype.kind not in "iuf"):
+        if array.dtype.kind == "b":
+            raise InvalidInput(
+                name, array.flat[0], "must be a number, not a truth value", index=(0,) * array.ndim or None
+            )
+        for index, value in np.ndenumerate(array.astype(object)):
+            if isinstance(value, bool) or not isinstance(value, Real):
+                raise InvalidInput(name, value, "must be a number", index=index or None)
+        try:
+            array = array.astype(np.float64)
+        except OverflowError:
+            raise InvalidInput(name, array.flat[0], "too large") from None
+    if array.ndim != ndim:
+        raise InvalidInput(name, f"array of shape {array.shape}", f"must have {ndim} dimension(s)")
+    if shape is not None and array.shape != shape:
+        raise InvalidInput(name, f"array of shape {array.shape}", f"must have shape {shape}")
+    return array
+
+
+def _refuse(name: str, array: NDArray[Any], bad: NDArray[np.bool_], why: str) -> None:
+    if bad.any():
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
+        value = array[index]
+        raise InvalidInput(name, value.item() if hasattr(value, "item") else value, why, index=index)
+
+
+def as_reals(
+    name: str,
+    values: ArrayLike,
+    *,
+    minimum: float | None = None,
+    above: float | None = None,
+    maximum: float | None = None,
+    shape: tuple[int, ...] | None = None,
+    ndim: int = 1,
+    empty: bool = False,
+) -> NDArray[np.float64]:
+    """Return `values` as a read-only array of finite floats within [minimum, maximum] and strictly above `above`.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field, the first offending index, and its value.
+    """
+    array = _as_numbers(name, values, shape, ndim)
+    if array.size == 0 and not empty:
+        raise InvalidInput(name, "[]", "must not be empty")
+    reals = np.array(array, dtype=np.float64)
+    _refuse(name, reals, ~np.isfinite(reals), "must be finite")
+    if minimum is not None:
+        _refuse(name, reals, reals < minimum, f"at least {minimum:g}")
+    if above is not None:
+        _refuse(name, reals, reals <= above, f"must be greater than {above:g}")
+    if maximum is not None:
+        _refuse(name, reals, reals > maximum, f"at most {maximum:g}")
+    reals.setflags(write=False)
+    return reals
+
+
+def as_integers(
+    name: str,
+    values: ArrayLike,
+    *,
+    minimum: int | None = None,
+    maximum: int | None = None,
+    shape: tuple[int, ...] | None = None,
+    ndim: int = 1,
+    empty: bool = False,
+) -> NDArray[np.int64]:
+    """Return `values` as a read-only array of integers within [minimum, maximum]; 2.0 is an integer, 2.5 is not.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field, the first offending index, and its value.
+    """
+    array = _as_numbers(name, values, shape, ndim)
+    if array.size == 0 and not empty:
+        raise InvalidInput(name, "[]", "must not be empty")
+    if array.dtype.kind == "f":
+        _refuse(name, array, ~np.isfinite(array), "must be finite")
+        _refuse(name, array, array != np.rint(array), "must be a whole number")
+    _refuse(name, array, np.abs(array.astype(np.float64)) > LARGEST_INTEGER, f"at most {LARGEST_INTEGER}")
+    integers = np.array(array, dtype=np.int64)
+    if minimum is not None:
+        _refuse(name, integers, integers < minimum, f"at least {minimum}")
+    if maximum is not None:
+        _refuse(name, integers, integers > maximum, f"at most {maximum}")
+    integers.setflags(write=False)
+    return integers
+
+
+def as_real(
+    name: str, value: Any, *, minimum: float | None = None, above: float | None = None, maximum: float | None = None
+) -> float:
+    """Return one finite float within the given range, or raise InvalidInput."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InvalidInput(name, value, "must be a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise InvalidInput(name, value, "must be finite") from None
+    if not math.isfinite(number):
+        raise InvalidInput(name, number, "must be finite")
+    if minimum is not None and number < minimum:
+        raise InvalidInput(name, value, f"at least {minimum:g}")
+    if above is not None and number <= above:
+        raise InvalidInput(name, value, f"must be greater than {above:g}")
+    if maximum is not None and number > maximum:
+        raise InvalidInput(name, value, f"at most {maximum:g}")
+    return number
+
+
+def as_integer(name: str, value: Any, *, minimum: int | None = None, maximum: int | None = None) -> int:
+    """Return one integer within the given range, or raise InvalidInput; 2.0 is an integer, 2.5 is not."""
+    number = as_real(name, value)
+    if not isinstance(value, Integral) and number != int(number):
+        raise InvalidInput(name, value, "must be a whole number")
+    if minimum is not None and number < minimum:
+        raise InvalidInput(name, value, f"at least {minimum}")
+    if maximum is not None and number > maximum:
+        raise InvalidInput(name, value, f"at most {maximum}")
+    return int(value)
+
+
+def as_flag(name: str, value: Any) -> bool:
+    """Return a truth value, or raise InvalidInput: 0 and "no" are not truth values."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInput(name, value, "must be True or False")
+    return bool(value)
+
+
+def as_ids(name: str, values: Sequence[Any]) -> tuple[str | int, ...]:
+    """Return unique ids, each text or a whole number."""
+    if isinstance(values, str | bytes):
+        raise InvalidInput(name, values, "must be a sequence of ids, not text")
+    ids = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+    first: dict[Any, int] = {}
+    for index, value in enumerate(ids):
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise InvalidInput(name, value, "an id must be text or a whole number", index=index)
+        if value == "":
+            raise InvalidInput(name, value, "an id must not be empty", index=index)
+        if first.setdefault(value, index) != index:
+            raise InvalidInput(name, value, f"the same id as {name}[{first[value]}]; ids must be unique", index=index)
+    return ids
+
+
+def same_length(**arrays: NDArray[Any] | Sequence[Any]) -> None:
+    """Check that all named arrays have the length of the last one; raise InvalidInput otherwise."""
+    *rest, (reference, last) = arrays.items()
+    for name, array in rest:
+        if len(array) != len(last):
+            raise InvalidInput(
+                name, f"{len(array)} values", f"{name} has length {len(array)}, {reference} has length {len(last)}"
+            )

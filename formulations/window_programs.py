@@ -1,0 +1,272 @@
+"""The two programs of a window: rounds per job ("counts"), and micro-jobs by round ("time_indexed", the paper's)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InvalidInput
+from .program import Floats, Indices, Program
+from .program_builder import ProgramBuilder
+from .window_pack import scheduled, settled
+from .window_plan import WindowPlan
+from .window_tables import starts
+
+if TYPE_CHECKING:
+    from .window import ScheduleWindow
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """``coefficients @ n <= upper`` for the rounds n of all jobs, coefficients of shape (N,)."""
+
+    coefficients: Floats
+    upper: float
+
+
+def counts(window: ScheduleWindow, keep: Mask | None = None, cuts: Sequence[Cut] = ()) -> Program:
+    """Choose how many rounds each job gets: ``choice[j, n] = 1`` grants job j n rounds.
+
+    A relaxation of the window: the rounds fit the cluster's total, not yet every round. `keep`, shape (N, T + 1), lists
+    the numbers of rounds to consider; by default all that a job can use. `cuts` tighten the relaxation.
+    """
+    build = ProgramBuilder(sense="max")
+    job, rounds, choice = _choices(build, window, _options(window, keep), whole=None)
+    build.add_rows("capacity", (1,), terms=[(0, choice, window.gangs[job] * rounds)], upper=window.gpus * window.rounds)
+    for i, cut in enumerate(cuts):
+        build.add_rows(f"cut_{i}", (1,), terms=[(0, choice, cut.coefficients[job] * rounds)], upper=cut.upper)
+    # Whoever was not running pays at least one restart for running at all.
+    penalty = window.restart_penalty * ((rounds > 0) & ~window.is_running[job])
+    _set_objective(
+        build, window, job, rounds, choice, [(choice, -penalty.astype(float))] if window.restart_penalty else []
+    )
+    return build.program(gap_unit=window.tables.weight_sum)
+
+
+def time_indexed(window: ScheduleWindow, keep: Mask | None = None) -> Program:
+    """Choose which micro-job runs in which round: ``run[p, t] = 1`` (the paper's Y_j[k, t]).
+
+    The logarithm of a job's utility is tabulated over its number of rounds and linked to the micro-jobs by
+    ``choice``, so the objective is exact. `keep` as in :func:`counts`.
+    """
+    build = ProgramBuilder(sense="max")
+    T, gangs, tables = window.rounds, window.gangs, window.tables
+    micro_job, micro_need, earliest = _micro_jobs(window)
+    P, t = len(micro_job), np.arange(T)
+    run = build.add_binaries("run", (P, T), upper=np.where(t >= earliest[:, None], 1.0, 0.0))
+    options = _options(window, keep)
+    job, rounds, choice = _choices(build, window, options, whole=_needs_binaries(window))
+    build.add_rows(
+        "granted", (len(gangs),), terms=[(micro_job[:, None], run, 1.0), (job, choice, -rounds)], lower=0, upper=0
+    )
+    build.add_rows("capacity", (T,), terms=[(t, run, gangs[micro_job][:, None])], upper=window.gpus)
+    limited = np.flatnonzero(micro_need < T)
+    build.add_rows(
+        "regime_length",
+        (len(limited),),
+        terms=[(np.arange(len(limited))[:, None], run[limited], 1.0)],
+        upper=micro_need[limited],
+    )
+    later = np.flatnonzero(np.append(False, micro_job[1:] == micro_job[:-1]))  # micro-jobs with a predecessor
+    row = np.arange(len(later) * T).reshape(-1, T)
+    p, now, past = (index.ravel() for index in np.meshgrid(np.arange(len(later)), t, t, indexing="ij"))
+    earlier = past < now
+    p, now, past = p[earlier], now[earlier], past[earlier]
+    build.add_rows(
+        "regime_order",
+        (len(later), T),
+        upper=0,
+        terms=[
+            (row, run[later], micro_need[later - 1][:, None]),
+            (row[p, now], run[later - 1][p, past], -1.0),
+        ],
+    )
+    several = np.flatnonzero(np.bincount(micro_job, minlength=len(gangs)) > 1)
+    place = np.full(len(gangs), -1)
+    place[several] = np.arange(len(several))
+    of_several = np.flatnonzero(place[micro_job] >= 0)
+    build.add_rows(
+        "one_regime",
+        (len(several), T),
+        upper=1,
+        terms=[(place[micro_job[of_several]][:, None] * T + t, run[of_several], 1.0)],
+    )
+    extra = _restarts(build, window, run, micro_job) if window.restart_penalty else []
+    _set_objective(build, window, job, rounds, choice, extra)
+    return build.program(gap_unit=tables.weight_sum)
+
+
+def decode(window: ScheduleWindow, values: Floats, form: str) -> WindowPlan:
+    """Turn column values of the program in this form into a plan."""
+    if form == "counts":
+        return scheduled(window, counts_of(window, values))
+    micro_job, _, _ = _micro_jobs(window)
+    ran = values[: len(micro_job) * window.rounds].reshape(-1, window.rounds) > 0.5
+    return settled(window, grants_of(window, ran, micro_job))
+
+
+def grants_of(window: ScheduleWindow, ran: Mask, micro_job: Indices) -> Mask:
+    """Return which job runs when, shape (N, T), from which micro-job does."""
+    grants = np.zeros((len(window.gangs), window.rounds), dtype=np.bool_)
+    micro, t = np.nonzero(ran)
+    grants[micro_job[micro], t] = True
+    return grants
+
+
+def counts_of(window: ScheduleWindow, values: Floats, keep: Mask | None = None) -> Indices:
+    """Return the rounds of each job, shape (N,), from column values of :func:`counts` with the same `keep`."""
+    job, rounds, choice = _choice_index(_options(window, keep), 0)
+    return _chosen(window, job, rounds, values[choice])
+
+
+def encode(window: ScheduleWindow, plan: WindowPlan, form: str, keep: Mask | None = None) -> Floats:
+    """Turn a plan into column values of the program in this form; columns that follow from the others are nan."""
+    if not isinstance(plan, WindowPlan) or plan.grants.shape != (len(window.gangs), window.rounds):
+        raise InvalidInput("plan", type(plan).__name__, "must be a WindowPlan of this window's jobs and rounds")
+    program = counts(window, keep) if form == "counts" else time_indexed(window, keep)
+    values = np.full(program.num_columns, np.nan)
+    job, rounds, _ = _choice_index(_options(window, keep), 0)
+    values[program.columns["choice"]] = plan.rounds_granted[job] == rounds
+    if "horizon" in program.columns:
+        values[program.columns["horizon"]] = window.tables.makespan(plan.rounds_granted)
+    if form == "time_indexed":
+        micro_job, _, _ = _micro_jobs(window)
+        k = np.arange(len(micro_job)) - np.searchsorted(micro_job, micro_job)
+        values[program.columns["run"]] = plan.regime_of[micro_job] == k[:, None]
+        if "start" in program.columns:
+            values[program.columns["start"]] = starts(plan.grants, window.is_running)
+            had: Indices = np.cumsum(plan.grants, axis=1) - plan.grants
+            values[program.columns["ended"]] = had >= window.tables.needs[:, None]
+            values[program.columns["used"]] = plan.gpus_in_use
+    return values
+
+
+def _options(window: ScheduleWindow, keep: Mask | None) -> Mask:
+    possible = np.arange(window.rounds + 1) <= window.tables.needs[:, None]
+    return possible if keep is None else possible & keep
+
+
+def _choice_index(options: Mask, first: int) -> tuple[Indices, Indices, Indices]:
+    job, rounds = np.nonzero(options)
+    return job, rounds, np.arange(first, first + len(job))
+
+
+def _choices(
+    build: ProgramBuilder, window: ScheduleWindow, options: Mask, whole: Mask | None
+) -> tuple[Indices, Indices, Indices]:
+    """Add the columns choice[j, n] and the row that one n per job is chosen; all binary, or those of `whole` jobs."""
+    job, rounds = np.nonzero(options)
+    choice = build.add_columns(
+        "choice", (len(job),), upper=1.0, integer=np.ones(len(job), bool) if whole is None else whole[job]
+    )
+    build.add_rows("one_choice", (len(window.gangs),), terms=[(job, choice, 1.0)], lower=1, upper=1)
+    return job, rounds, choice
+
+
+def _chosen(window: ScheduleWindow, job: Indices, rounds: Indices, values: Floats) -> Indices:
+    picked = values > 0.5
+    chosen = np.zeros(len(window.gangs), dtype=np.int64)
+    chosen[job[picked]] = rounds[picked]
+    return chosen
+
+
+def _set_objective(
+    build: ProgramBuilder,
+    window: ScheduleWindow,
+    job: Indices,
+    rounds: Indices,
+    choice: Indices,
+    extra: list[tuple[Indices, Floats]],
+) -> None:
+    """Maximise the tabulated values, less the makespan's price and whatever `extra` adds."""
+    tables = window.tables
+    terms: list[tuple[Indices, Floats]] = [(choice, tables.value[job, rounds]), *extra]
+    if tables.makespan_price:
+        least = tables.remaining[:, -1].max()  # some job cannot get below this, whatever is granted
+        horizon = build.add_columns("horizon", (1,), lower=least)
+        left = tables.remaining[job, rounds]
+        build.add_rows(
+            "sum_branch", (1,), lower=0, terms=[(0, horizon, 1.0), (0, choice, -tables.branch_weights[job] * left)]
+        )
+        longest = np.flatnonzero(tables.remaining[:, 0] > least)  # only these can set the maximum
+        place = np.full(len(window.gangs), -1)
+        place[longest] = np.arange(len(longest))
+        mine = place[job] >= 0
+        build.add_rows(
+            "max_branch",
+            (len(longest),),
+            lower=0,
+            terms=[(np.arange(len(longest)), horizon, 1.0), (place[job[mine]], choice[mine], -left[mine])],
+        )
+        terms.append((horizon, np.array([-tables.makespan_price])))
+    build.set_objective(terms)
+
+
+def _needs_binaries(window: ScheduleWindow) -> Mask:
+    """Whether mixing two numbers of rounds could look better than the whole number between them, per job.
+
+    It cannot where gains fall and remaining time falls ever more slowly; then choice may be continuous.
+    """
+    tables = window.tables
+    beyond = np.arange(2, window.rounds + 1) > tables.needs[:, None]
+    gains, drops = np.diff(tables.value, axis=1), -np.diff(tables.remaining, axis=1)
+    rising = (np.diff(gains, axis=1) > 0) | (np.diff(drops, axis=1) > 0)
+    return np.asarray((rising & ~beyond).any(axis=1))
+
+
+def _micro_jobs(window: ScheduleWindow) -> tuple[Indices, Indices, Indices]:
+    """Return job, rounds needed and earliest round of every micro-job that can start within the window."""
+    needs, first = window.tables.regime_needs, window.regime_starts[:-1]
+    job = np.repeat(np.arange(len(first)), np.diff(window.regime_starts))
+    before = np.cumsum(needs) - needs
+    earliest = before - before[first[job]] if len(job) else before
+    reached = earliest < window.rounds
+    return job[reached], needs[reached], earliest[reached]
+
+
+def _restarts(
+    build: ProgramBuilder, window: ScheduleWindow, run: Indices, micro_job: Indices
+) -> list[tuple[Indices, Floats]]:
+    """Add restarts, and work conservation as a constraint: filling afterwards could cost restarts."""
+    N, T, t = len(window.gangs), window.rounds, np.arange(window.rounds)
+    start = build.add_columns("start", (N, T), upper=1.0)
+    row = np.arange(N * T).reshape(N, T)
+    running = np.zeros((N, T))
+    running[:, 0] = window.is_running
+    build.add_rows(
+        "restart",
+        (N, T),
+        lower=-running,
+        terms=[(row, start, 1.0), (row[micro_job], run, -1.0), (row[micro_job][:, 1:], run[:, :-1], 1.0)],
+    )
+    used = build.add_columns("used", (T,), upper=window.gpus)
+    build.add_rows(
+        "gpus_used", (T,), lower=0, upper=0, terms=[(t, run, window.gangs[micro_job][:, None]), (t, used, -1.0)]
+    )
+    # ended[j, t] = 1 only if job j has had all its rounds before t.
+    needs = window.tables.needs
+    ended = build.add_binaries("ended", (N, T), upper=np.where(t >= needs[:, None], 1.0, 0.0))
+    p, now, past = (index.ravel() for index in np.meshgrid(np.arange(len(micro_job)), t, t, indexing="ij"))
+    can_end = (past < now) & (now >= needs[micro_job[p]])
+    p, now, past = p[can_end], now[can_end], past[can_end]
+    build.add_rows(
+        "ended_after",
+        (N, T),
+        upper=0,
+        terms=[(row, ended, np.minimum(needs, T + 1)[:, None]), (row[micro_job[p], now], run[p, past], -1.0)],
+    )
+    # Idle GPUs below the gang, unless the job runs or has ended.
+    room = window.gpus - window.gangs + 1
+    build.add_rows(
+        "work_conservation",
+        (N, T),
+        lower=room[:, None],
+        terms=[(row, used[None, :], 1.0), (row[micro_job], run, room[micro_job][:, None]), (row, ended, room[:, None])],
+    )
+    return [(start.ravel(), np.full(N * T, -window.restart_penalty))]

@@ -1,0 +1,25 @@
+"""Jobs, traces, profiles and workloads: what a cluster sees, without any decision."""
+
+from .job_state import JobState
+from .profiles import CriticalEpochs, Profiles
+from .readers import read_gavel, read_shockwave, write_shockwave
+from .snapshot import snapshot
+from .trace import Trace
+from .trajectory import isolated_s, trajectory
+from .workload import SIZE_CLASSES, SizeClass, generate_trace
+
+__all__ = [
+    "SIZE_CLASSES",
+    "CriticalEpochs",
+    "JobState",
+    "Profiles",
+    "SizeClass",
+    "Trace",
+    "generate_trace",
+    "isolated_s",
+    "read_gavel",
+    "read_shockwave",
+    "snapshot",
+    "trajectory",
+    "write_shockwave",
+]

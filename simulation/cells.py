@@ -1,0 +1,95 @@
+"""Cells of delimited text files: each is read as one type, or the error names file, line and column."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..formulations.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table: its cells by column name, and where it stands for error messages."""
+
+    cells: dict[str, str]
+    place: str
+
+    def text(self, column: str) -> str:
+        """Return a cell that must not be empty."""
+        value = self.cells[column]
+        if not value:
+            raise InvalidInput(column, value, f"must not be empty ({self.place})")
+        return value
+
+    def integer(self, column: str, minimum: int) -> int:
+        """Return a cell as a whole number of at least `minimum`."""
+        value = self.cells[column]
+        try:
+            number = int(value)
+        except ValueError:
+            raise InvalidInput(column, value, f"must be a whole number ({self.place})") from None
+        if number < minimum:
+            raise InvalidInput(column, number, f"at least {minimum} ({self.place})")
+        return number
+
+    def real(self, column: str, *, minimum: float | None = None, above: float | None = None) -> float:
+        """Return a cell as a finite number, at least `minimum` and greater than `above`."""
+        value = self.cells[column]
+        try:
+            number = float(value)
+        except ValueError:
+            raise InvalidInput(column, value, f"must be a number ({self.place})") from None
+        if not math.isfinite(number):
+            raise InvalidInput(column, number, f"must be finite ({self.place})")
+        if minimum is not None and number < minimum:
+            raise InvalidInput(column, number, f"at least {minimum:g} ({self.place})")
+        if above is not None and number <= above:
+            raise InvalidInput(column, number, f"must be greater than {above:g} ({self.place})")
+        return number
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return a text file's lines, or raise InvalidInput if it cannot be read as UTF-8 text."""
+    try:
+        # A byte-order mark is what spreadsheets put before the first column's name.
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "is not a text file in UTF-8"
+        raise InvalidInput("path", str(path), why) from None
+
+
+def read_rows(path: Path, required: Sequence[str]) -> Iterator[Row]:
+    """Yield the rows of a CSV file with a header line; every column in `required` must be there.
+
+    Blank lines are skipped. A line with more or fewer cells than the header is an error: it was cut or shifted.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the file and line, and the column where one is at fault.
+    """
+    lines = read_lines(path)
+    reader = csv.reader(lines)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        for name in required:
+            if name not in header:
+                raise InvalidInput(name, ",".join(header), f"column missing from the header of {path.name}")
+        if len(set(header)) != len(header):
+            twice = next(name for name in header if header.count(name) > 1)
+            raise InvalidInput(twice, ",".join(header), f"column given twice in the header of {path.name}")
+        for cells in reader:
+            if not cells:
+                continue
+            place = f"{path.name}, line {reader.line_num}"
+            if len(cells) != len(header):
+                raise InvalidInput(
+                    "line", ",".join(cells), f"{len(cells)} cells, the header has {len(header)} ({place})"
+                )
+            yield Row(dict(zip(header, (cell.strip() for cell in cells), strict=True)), place)
+    except csv.Error as error:
+        raise InvalidInput("line", str(error), f"not CSV ({path.name}, line {reader.line_num})") from None

@@ -1,0 +1,119 @@
+"""What a scheduler knows of one job at one moment: its progress, its regimes so far, and how it scales."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..formulations.checks import as_flag, as_ids, as_integer, as_real
+from ..formulations.errors import InvalidInput
+from .trace import MODES
+
+# Sums of epochs may miss their total by this share of it: they come from divisions of seconds.
+_SUM_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobState:
+    """One unfinished job, as seen at one moment.
+
+    Parameters
+    ----------
+    id : str or int
+    gpus : int
+        GPUs the job needs, all at once (its gang).
+    mode : str
+        How the batch size adapts: "static", "accordion" or "gns".
+    total_epochs, finished_epochs : float
+        Epochs, 0 <= finished_epochs < total_epochs.
+    batch_sizes : tuple of int
+        The batch sizes of the job's regimes so far, in order; the last is the current one. At least one.
+    regime_epochs : tuple of float
+        Epochs finished in each of those regimes; same length, sums to finished_epochs.
+    epoch_s : mapping of int to float
+        Isolated seconds per epoch at each batch size the job can take, on its own GPUs.
+    future : tuple of (int, float)
+        The true remaining regimes (batch size, epochs) in order, as only an oracle knows them; they add up to
+        total_epochs - finished_epochs, and the first continues the current regime,
+        unless that one has just ended. Empty where nobody knows.
+    attained_s, waiting_s : float
+        Isolated seconds of service received since arrival (L), and seconds waited (W).
+    contention : float
+        Mean over the job's life of GPUs requested over GPUs present, at least 1 (N_avg).
+    weight : float
+        Priority B, positive.
+    running : bool
+        Whether the job held its GPUs in the round that just ended.
+
+    Raises
+    ------
+    InvalidInput
+        If a field is out of range, or regimes, totals and epoch_s do not fit together.
+    """
+
+    id: str | int
+    gpus: int
+    mode: str
+    total_epochs: float
+    finished_epochs: float
+    batch_sizes: tuple[int, ...]
+    regime_epochs: tuple[float, ...]
+    epoch_s: Mapping[int, float]
+    future: tuple[tuple[int, float], ...]
+    attained_s: float
+    waiting_s: float
+    contention: float = 1.0
+    weight: float = 1.0
+    running: bool = False
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)
+
+        put("id", as_ids("id", [self.id])[0])
+        put("gpus", as_integer("gpus", self.gpus, minimum=1))
+        if self.mode not in MODES:
+            raise InvalidInput("mode", self.mode, f"must be one of {', '.join(MODES)}")
+        put("total_epochs", as_real("total_epochs", self.total_epochs, above=0.0))
+        put("finished_epochs", as_real("finished_epochs", self.finished_epochs, minimum=0.0))
+        if self.finished_epochs >= self.total_epochs:
+            raise InvalidInput(
+                "finished_epochs", self.finished_epochs, f"must be below total_epochs, {self.total_epochs}"
+            )
+        for name in ("attained_s", "waiting_s"):
+            put(name, as_real(name, getattr(self, name), minimum=0.0))
+        put("contention", as_real("contention", self.contention, minimum=1.0))
+        put("weight", as_real("weight", self.weight, above=0.0))
+        put("running", as_flag("running", self.running))
+        self._check_regimes()
+
+    def _check_regimes(self) -> None:
+        if not self.batch_sizes:
+            raise InvalidInput("batch_sizes", "()", "must not be empty: a job has a current batch size")
+        if len(self.regime_epochs) != len(self.batch_sizes):
+            why = f"must have one value per batch size, {len(self.batch_sizes)}"
+            raise InvalidInput("regime_epochs", self.regime_epochs, why)
+        for size, seconds in self.epoch_s.items():
+            as_integer("epoch_s", size, minimum=1)
+            as_real(f"epoch_s[{size}]", seconds, above=0.0)
+        for index, size in enumerate(self.batch_sizes):
+            if size not in self.epoch_s:
+                raise InvalidInput("batch_sizes", size, "epoch_s has no time for this size", index=index)
+        for index, epochs in enumerate(self.regime_epochs):
+            if not 0.0 <= epochs < math.inf:
+                raise InvalidInput("regime_epochs", epochs, "must be finite and at least 0", index=index)
+        self._check_sum("regime_epochs", math.fsum(self.regime_epochs), self.finished_epochs, "finished_epochs")
+        for index, (size, epochs) in enumerate(self.future):
+            if size not in self.epoch_s:
+                raise InvalidInput("future", size, "epoch_s has no time for this size", index=index)
+            if not 0.0 < epochs < math.inf:
+                raise InvalidInput("future", epochs, "epochs must be finite and greater than 0", index=index)
+        if self.future:
+            left = self.total_epochs - self.finished_epochs
+            self._check_sum("future", math.fsum(epochs for _, epochs in self.future), left, "the epochs left")
+
+    def _check_sum(self, name: str, found: float, wanted: float, meaning: str) -> None:
+        if abs(found - wanted) > _SUM_TOLERANCE * self.total_epochs:
+            raise InvalidInput(name, found, f"must add up to {meaning}, {wanted:.9g}")

@@ -1,0 +1,1 @@
+"""One `solve` for every problem, and the backends behind it."""

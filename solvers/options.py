@@ -1,0 +1,84 @@
+"""The eight options every backend understands in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..formulations.checks import as_flag, as_integer, as_real
+from ..formulations.errors import InvalidInput
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options common to all backends.
+
+    Attributes
+    ----------
+    time_limit : float or None
+        Seconds of wall time, soft: a backend stops soon after. None: no limit.
+    rel_gap : float
+        Stop when the gap, as `Result.gap` defines it, is at most this.
+    abs_gap : float
+        Or when abs(bound - objective) is at most this.
+    feasibility_tol : float
+        Largest violation of a bound, row or whole number that our own check accepts, absolute.
+    threads : int
+        At least 1.
+    seed : int
+        At least 0.
+    warm_start : object or None
+        A plan of the problem's own kind to start from.
+    log : bool
+        Let the solver write its log to standard output.
+    backend_options : mapping of str to mapping
+        Options of one backend, by its name: ``{"highs": {"presolve": "off"}}``.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is out of range.
+    TypeError
+        If an option does not exist.
+    """
+
+    time_limit: float | None = None
+    rel_gap: float = 1e-4
+    abs_gap: float = 0.0
+    feasibility_tol: float = 1e-6
+    threads: int = 1
+    seed: int = 0
+    warm_start: Any = None
+    log: bool = False
+    backend_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.time_limit is not None:
+            as_real("time_limit", self.time_limit, minimum=0.0)
+        as_real("rel_gap", self.rel_gap, minimum=0.0)
+        as_real("abs_gap", self.abs_gap, minimum=0.0)
+        as_real("feasibility_tol", self.feasibility_tol, minimum=1e-9, maximum=1e-2)
+        as_integer("threads", self.threads, minimum=1, maximum=1024)
+        as_integer("seed", self.seed, minimum=0, maximum=2**31 - 1)
+        as_flag("log", self.log)
+        if not isinstance(self.backend_options, Mapping):
+            raise InvalidInput("backend_options", self.backend_options, "must map a backend's name to its options")
+        for name, own in self.backend_options.items():
+            if not isinstance(own, Mapping):
+                raise InvalidInput(f"backend_options[{name!r}]", own, "must map option names to values")
+
+    def own(self, backend: str, covered: Mapping[str, str]) -> dict[str, Any]:
+        """Return the options meant for `backend` alone; InvalidInput if one says what a common option says.
+
+        `covered` maps a backend's option to the common option that already states it.
+        """
+        own = dict(self.backend_options.get(backend, {}))
+        for name, common in covered.items():
+            if name in own:
+                raise InvalidInput(f"backend_options[{backend!r}][{name!r}]", own[name], f"use {common}= instead")
+        return own
+
+    def with_time(self, seconds: float | None) -> Options:
+        """Return the same options with another time limit."""
+        return replace(self, time_limit=seconds)

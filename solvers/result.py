@@ -1,0 +1,139 @@
+"""What a solve found, and what proves it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..formulations.errors import NoSolution
+from ..formulations.program import Residuals
+
+Plan = TypeVar("Plan")
+
+#: A gap at or below this counts as closed: sums of thousands of doubles cannot tell it from zero.
+CLOSED_GAP = 1e-9
+
+
+class Reason(Enum):
+    """Why a solve ended."""
+
+    OPTIMAL = "optimal"  #: a verified plan, its gap within rel_gap or abs_gap
+    FEASIBLE = "feasible"  #: a verified plan, stopped by a limit before the gap closed
+    NO_SOLUTION_FOUND = "no solution found"  #: stopped by a limit with no plan; there may be one
+    INFEASIBLE = "infeasible"  #: the backend proved that there is no plan
+    UNBOUNDED = "unbounded"  #: the backend found plans without end
+    INFEASIBLE_OR_UNBOUNDED = "infeasible or unbounded"  #: the backend could not tell which
+    NUMERICAL = "numerical"  #: the backend failed, or its answer failed our own check
+
+
+class Limit(Enum):
+    """Which limit ended a solve that is FEASIBLE or NO_SOLUTION_FOUND."""
+
+    TIME = "time"
+    ITERATIONS = "iterations"
+    NODES = "nodes"
+    SOLUTIONS = "solutions"
+    MEMORY = "memory"
+    INTERRUPTED = "interrupted"  #: by the user
+    METHOD = "method"  #: the backend's method ended with nothing more to give: bound and plan stay apart
+
+
+@dataclass(frozen=True)
+class Termination:
+    """Why the solve ended, and the limit: set exactly when the reason is FEASIBLE or NO_SOLUTION_FOUND."""
+
+    reason: Reason
+    limit: Limit | None = None
+    message: str = ""
+
+    def __post_init__(self) -> None:
+        limited = self.reason in (Reason.FEASIBLE, Reason.NO_SOLUTION_FOUND)
+        if limited != (self.limit is not None):
+            raise ValueError(f"a termination {self.reason.name} {'needs' if limited else 'has no'} limit")
+
+    def __str__(self) -> str:
+        limit = f" ({self.limit.value} limit)" if self.limit else ""
+        return self.reason.name + limit + (f": {self.message}" if self.message else "")
+
+
+@dataclass(frozen=True)
+class HistoryPoint:
+    """One moment of a solve: seconds since its start, the incumbent's objective (None: none yet) and the bound."""
+
+    time: float
+    objective: float | None
+    bound: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(Generic[Plan]):
+    """The outcome of one solve.
+
+    Attributes
+    ----------
+    termination : Termination
+    plan : the problem's own answer type, or None
+    objective : float or None
+        Recomputed from the plan and the problem's data; None without a plan.
+    bound : float
+        No plan is better. Infinite when nothing is proved, never None; -inf (of a maximum) when infeasible.
+    gap : float
+        abs(bound - objective) / problem.gap_scale(objective); infinite without a plan.
+    residuals : Residuals or None
+        Recomputed from the problem's data; None without a plan.
+    duals : mapping of str to ndarray, or None
+        By block of rows: the change of the optimal objective per unit of the row's active side. LPs only.
+    reduced_costs : mapping of str to ndarray, or None
+        By block of columns: the same for the column's active bound.
+    wall_time : float
+        Seconds, measured here: building, solving, checking.
+    history : tuple of HistoryPoint
+        As the backend reported it on the way; the last point is the verified outcome.
+    backend, version, form : str
+        Who solved which of the problem's programs.
+    seed : int
+    notes : tuple of str
+        What the backend did that a reader should know: which bound this is, fallbacks, the fate of a warm start.
+    """
+
+    termination: Termination
+    plan: Plan | None
+    objective: float | None
+    bound: float
+    gap: float
+    residuals: Residuals | None
+    duals: Mapping[str, NDArray[np.float64]] | None = None
+    reduced_costs: Mapping[str, NDArray[np.float64]] | None = None
+    wall_time: float
+    history: tuple[HistoryPoint, ...] = ()
+    backend: str
+    version: str
+    form: str
+    seed: int
+    notes: tuple[str, ...] = ()
+
+    def require_plan(self) -> Plan:
+        """Return the plan; raise NoSolution, carrying this result, when there is none."""
+        if self.plan is None:
+            raise NoSolution(f"no plan: {self.termination}", self)
+        return self.plan
+
+    def require_optimal(self) -> Plan:
+        """Return the plan if it is proven optimal within the gap asked for; raise NoSolution otherwise."""
+        if self.termination.reason is not Reason.OPTIMAL:
+            raise NoSolution(f"not optimal: {self.termination}, gap {self.gap:.3g}", self)
+        return self.require_plan()
+
+    def __repr__(self) -> str:
+        objective = "none" if self.objective is None else f"{self.objective:.8g}"
+        gap = "inf" if math.isinf(self.gap) else f"{self.gap:.2e}"
+        return (
+            f"<Result {self.termination} objective={objective} bound={self.bound:.8g} gap={gap} "
+            f"backend={self.backend} form={self.form} {self.wall_time:.3f} s>"
+        )

@@ -1,0 +1,460 @@
+"""`solve` believes no backend: whatever is claimed, what it returns is what our own arithmetic finds."""
+
+import dataclasses
+import math
+import sys
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import equipoise as eq
+from equipoise.solvers import registry
+from equipoise.solvers.backend import Answer, Availability
+
+Reason, Limit = eq.Reason, eq.Limit
+
+
+class Fake:
+    """A backend that gives the answer it was made with, after reporting the points it was made with."""
+
+    name = "fake"
+    classes = frozenset({eq.ProblemClass.LP, eq.ProblemClass.MILP})
+    formulations: frozenset[str] = frozenset()
+    licence = "none"
+    uses: frozenset[str] = frozenset()
+
+    def __init__(self, answer, points=(), formulations=()):
+        self.answer, self.points, self.calls = answer, points, []
+        if formulations:
+            self.classes, self.formulations = frozenset(), frozenset(formulations)
+
+    def probe(self):
+        return Availability(True, "7.0")
+
+    def solve(self, task, options, on_progress):
+        self.calls.append((task, options))
+        for objective, bound in self.points:
+            on_progress(objective, bound)
+        return self.answer(task) if callable(self.answer) else self.answer
+
+
+@pytest.fixture
+def install(monkeypatch):
+    def put(fake):
+        monkeypatch.setitem(registry.BACKENDS, "fake", "fake_for_tests")
+        monkeypatch.setitem(sys.modules, "equipoise.solvers.fake_for_tests", SimpleNamespace(BACKEND=fake))
+        return fake
+
+    return put
+
+
+def knapsack(sense="max", gap_unit=None, integer=True, offset=0.0):
+    """max 5a + 3b + 3c over 4a + 2b + 2c <= 5 (or min of the negative): a alone gives 5, b and c together 6."""
+    build = eq.ProgramBuilder(sense=sense)
+    take = build.add_columns("take", (3,), upper=1.0, integer=integer)
+    build.add_rows("room", (1,), terms=[(0, take, [4, 2, 2])], upper=5)
+    sign = 1.0 if sense == "max" else -1.0
+    build.set_objective([(take, sign * np.array([5.0, 3.0, 3.0]))], offset=offset)
+    return build.program(gap_unit=gap_unit)
+
+
+def window():
+    jobs = [eq.WindowJob(id=i, gpus=1, finished_epochs=1, total_epochs=4, regimes=[eq.Regime(3, 100.0)]) for i in "ab"]
+    return eq.ScheduleWindow(jobs, gpus=1, rounds=3)
+
+
+BEST = np.array([0.0, 1.0, 1.0])
+
+
+def answer(values=BEST, bound=6.0, claim=Reason.OPTIMAL, **more):
+    return Answer(claim=claim, values=None if values is None else np.array(values, dtype=float), bound=bound, **more)
+
+
+def nothing_is_proved(result, sense="max"):
+    return result.bound == (math.inf if sense == "max" else -math.inf)
+
+
+def test_a_true_answer_is_optimal(install):
+    install(Fake(answer()))
+    result = eq.solve(knapsack(), "fake")
+    assert result.termination == eq.Termination(Reason.OPTIMAL)
+    assert (result.objective, result.bound, result.gap) == (6.0, 6.0, 0.0)
+    assert (result.residuals.bound, result.residuals.row, result.residuals.integrality) == (0.0, 0.0, 0.0)
+    assert (result.backend, result.version, result.form, result.seed) == ("fake", "7.0", "matrix", 0)
+    assert result.plan["take"].tolist() == [0.0, 1.0, 1.0]
+
+
+VIOLATIONS = {
+    "a row": ([1.0, 1.0, 1.0], "row", 3.0),
+    "an upper bound": ([0.0, 2.0, 0.0], "bound", 1.0),
+    "a lower bound": ([-1.0, 1.0, 1.0], "bound", 1.0),
+    "integrality": ([0.5, 1.0, 0.5], "integrality", 0.5),
+}
+
+
+@pytest.mark.parametrize("claim", [Reason.OPTIMAL, Reason.FEASIBLE, Reason.NO_SOLUTION_FOUND])
+@pytest.mark.parametrize("what", VIOLATIONS)
+def test_an_answer_that_violates_the_problem_is_numerical_whatever_it_claims(install, what, claim):
+    values, kind, size = VIOLATIONS[what]
+    install(Fake(answer(values, bound=100.0, claim=claim)))
+    result = eq.solve(knapsack(), "fake", rel_gap=1e9)
+    assert result.termination.reason is Reason.NUMERICAL
+    assert result.termination.limit is None
+    assert "violates" in result.termination.message
+    assert result.plan is None
+    assert result.objective is None
+    assert getattr(result.residuals, kind) == pytest.approx(size)
+    assert math.isinf(result.gap)
+    with pytest.raises(eq.NoSolution):
+        result.require_plan()
+
+
+def test_an_equality_broken_from_either_side_is_seen(install):
+    build = eq.ProgramBuilder(sense="min")
+    x = build.add_columns("x", (1,), lower=-9.0, upper=9.0)
+    build.add_rows("exact", (1,), terms=[(0, x, 1.0)], lower=2.0, upper=2.0)
+    build.set_objective([(x, 1.0)])
+    for value, reason in ((2.0, Reason.OPTIMAL), (2.1, Reason.NUMERICAL), (1.9, Reason.NUMERICAL)):
+        install(Fake(answer([value], bound=-100.0 if reason is Reason.NUMERICAL else 2.0)))
+        assert eq.solve(build.program(), "fake").termination.reason is reason
+
+
+def test_the_tolerance_is_the_callers(install):
+    build = eq.ProgramBuilder(sense="max")
+    x = build.add_columns("x", (1,))
+    build.add_rows("room", (1,), terms=[(0, x, 1.0)], upper=1.0)
+    build.set_objective([(x, 1.0)])
+    install(Fake(answer([1.00005], bound=1.0001)))
+    assert eq.solve(build.program(), "fake").termination.reason is Reason.NUMERICAL
+    loose = eq.solve(build.program(), "fake", feasibility_tol=1e-4)
+    assert loose.termination.reason is Reason.OPTIMAL
+    assert loose.residuals.row == pytest.approx(5e-5)
+
+
+@pytest.mark.parametrize("values", [[math.nan, 0, 0], [0, math.inf, 0], [0, 0, -math.inf], [math.nan] * 3])
+def test_values_that_are_no_numbers_are_numerical(install, values):
+    install(Fake(answer(values)))
+    result = eq.solve(knapsack(), "fake")
+    assert result.termination.reason is Reason.NUMERICAL
+    assert result.plan is None
+    assert math.isinf(result.residuals.worst)
+
+
+@pytest.mark.parametrize("sense", ["max", "min"])
+def test_a_bound_on_the_wrong_side_is_dropped(install, sense):
+    sign = 1.0 if sense == "max" else -1.0
+    install(Fake(answer(bound=sign * 5.5)))
+    result = eq.solve(knapsack(sense), "fake")
+    assert result.termination.reason is Reason.NUMERICAL
+    assert "wrong side" in result.termination.message
+    assert nothing_is_proved(result, sense)
+    assert math.isinf(result.gap)
+    assert result.objective == sign * 6.0  # the plan is right, and flagged
+    with pytest.raises(eq.NoSolution):
+        result.require_optimal()
+
+
+@pytest.mark.parametrize("bound", [-math.inf, -1e300])
+def test_a_bound_far_on_the_wrong_side_is_no_bound(install, bound):
+    install(Fake(answer(bound=bound)))
+    result = eq.solve(knapsack(), "fake")
+    assert result.termination.reason is Reason.NUMERICAL
+    assert nothing_is_proved(result)
+
+
+@pytest.mark.parametrize("sense", ["max", "min"])
+def test_a_bound_wrong_by_rounding_alone_is_moved_to_the_objective(install, sense):
+    sign = 1.0 if sense == "max" else -1.0
+    install(Fake(answer(bound=sign * (6.0 - 1e-7))))
+    result = eq.solve(knapsack(sense), "fake")
+    assert result.termination.reason is Reason.OPTIMAL
+    assert result.bound == result.objective == sign * 6.0
+    assert result.gap == 0.0
+
+
+def test_optimal_is_not_taken_on_the_backends_word(install):
+    install(Fake(answer(bound=9.0)))
+    result = eq.solve(knapsack(), "fake")
+    assert result.termination.reason is Reason.FEASIBLE
+    assert result.termination.limit is Limit.METHOD
+    assert result.gap == pytest.approx(0.5)
+    install(Fake(answer(bound=9.0, limit=Limit.NODES)))
+    assert eq.solve(knapsack(), "fake").termination.limit is Limit.NODES
+
+
+@pytest.mark.parametrize("claim", [Reason.FEASIBLE, Reason.NO_SOLUTION_FOUND])
+def test_a_closed_gap_is_optimal_even_if_the_backend_did_not_notice(install, claim):
+    install(Fake(answer(claim=claim, limit=Limit.TIME)))
+    result = eq.solve(knapsack(), "fake")
+    assert result.termination.reason is Reason.OPTIMAL
+    assert result.termination.limit is None
+
+
+def test_either_gap_suffices(install):
+    install(Fake(answer(bound=6.3)))
+    assert eq.solve(knapsack(), "fake", rel_gap=0.04).termination.reason is Reason.FEASIBLE
+    assert eq.solve(knapsack(), "fake", rel_gap=0.051).termination.reason is Reason.OPTIMAL
+    assert eq.solve(knapsack(), "fake", rel_gap=0.0, abs_gap=0.31).termination.reason is Reason.OPTIMAL
+    assert eq.solve(knapsack(), "fake", rel_gap=0.0, abs_gap=0.29).termination.reason is Reason.FEASIBLE
+
+
+@pytest.mark.parametrize("sense", ["max", "min"])
+@pytest.mark.parametrize("bound", [None, math.nan])
+@pytest.mark.parametrize("values", [None, BEST])
+def test_a_missing_bound_is_an_infinity(install, sense, bound, values):
+    install(Fake(answer(values, bound=bound, limit=Limit.TIME, claim=Reason.NO_SOLUTION_FOUND)))
+    result = eq.solve(knapsack(sense), "fake")
+    assert isinstance(result.bound, float)
+    assert nothing_is_proved(result, sense)
+    assert math.isinf(result.gap)
+    assert result.termination.reason is (Reason.NO_SOLUTION_FOUND if values is None else Reason.FEASIBLE)
+    assert result.termination.limit is Limit.TIME
+
+
+def test_without_a_plan_the_bound_is_kept(install):
+    install(Fake(answer(None, bound=8.0, limit=Limit.TIME, claim=Reason.NO_SOLUTION_FOUND, message="out of time")))
+    result = eq.solve(knapsack(), "fake")
+    assert str(result.termination) == "NO_SOLUTION_FOUND (time limit): out of time"
+    assert (result.plan, result.objective, result.residuals, result.bound) == (None, None, None, 8.0)
+
+
+def test_a_time_limit_keeps_incumbent_bound_and_gap(install):
+    install(Fake(answer([1.0, 0.0, 0.0], bound=7.5, limit=Limit.TIME, claim=Reason.NO_SOLUTION_FOUND)))
+    result = eq.solve(knapsack(), "fake", time_limit=0.5)
+    assert (result.termination.reason, result.termination.limit) == (Reason.FEASIBLE, Limit.TIME)
+    assert (result.objective, result.bound) == (5.0, 7.5)
+    assert result.gap == pytest.approx(0.5)
+    assert result.require_plan()["take"].tolist() == [1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("claim", list(Reason))
+def test_every_claim_without_values_ends_without_a_plan_and_never_optimal(install, claim):
+    install(Fake(answer(None, bound=None, claim=claim, message="no")))
+    result = eq.solve(knapsack(), "fake")
+    kept = {Reason.INFEASIBLE, Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED, Reason.NUMERICAL}
+    assert result.termination.reason is (claim if claim in kept else Reason.NO_SOLUTION_FOUND)
+    assert (result.termination.limit is Limit.METHOD) == (claim not in kept)
+    assert result.plan is None
+    assert result.bound == (-math.inf if claim is Reason.INFEASIBLE else math.inf)
+    assert "no" in result.termination.message
+
+
+@pytest.mark.parametrize("claim", [Reason.INFEASIBLE, Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED])
+def test_a_verified_plan_refutes_the_claim_that_there_is_none(install, claim):
+    install(Fake(answer(bound=None, claim=claim)))
+    result = eq.solve(knapsack(), "fake")
+    assert result.termination.reason is Reason.FEASIBLE
+    assert result.objective == 6.0
+
+
+def test_a_backend_that_failed_is_numerical_even_with_a_plan(install):
+    install(Fake(answer(claim=Reason.NUMERICAL, message="singular basis")))
+    result = eq.solve(knapsack(), "fake")
+    assert result.termination.reason is Reason.NUMERICAL
+    assert "singular basis" in result.termination.message
+    with pytest.raises(eq.NoSolution):
+        result.require_optimal()
+
+
+def test_the_message_of_a_failure_is_never_lost(install):
+    install(Fake(answer(None, bound=None, claim=Reason.NUMERICAL)))
+    result = eq.solve(knapsack(), "fake")
+    assert result.termination.reason is Reason.NUMERICAL
+
+
+@pytest.mark.parametrize("sense", ["max", "min"])
+def test_the_gap_is_relative_to_the_objective_or_in_the_problems_unit(install, sense):
+    sign = 1.0 if sense == "max" else -1.0
+    install(Fake(answer(bound=sign * 7.0)))
+    assert eq.solve(knapsack(sense), "fake").gap == pytest.approx(1 / 6)
+    assert eq.solve(knapsack(sense, gap_unit=20.0), "fake").gap == pytest.approx(1 / 20)
+    assert eq.solve(knapsack(sense, gap_unit=0.5), "fake").gap == pytest.approx(2.0)
+
+
+def test_the_gap_of_an_objective_of_zero_is_finite_and_large(install):
+    install(Fake(answer(bound=1.0)))
+    result = eq.solve(knapsack(offset=-6.0), "fake")
+    assert result.objective == 0.0
+    assert result.gap == pytest.approx(1e9)
+    assert result.termination.reason is Reason.FEASIBLE
+
+
+def test_the_offset_counts(install):
+    install(Fake(answer(bound=106.0)))
+    result = eq.solve(knapsack(offset=100.0), "fake")
+    assert result.objective == 106.0
+    assert result.termination.reason is Reason.OPTIMAL
+
+
+def test_history_ends_with_what_was_verified_and_progress_was_called(install):
+    install(Fake(answer(), points=[(None, 9.0), (5.0, 8.0), (999.0, 6.0)]))  # the last incumbent is a lie
+    heard = []
+    result = eq.solve(knapsack(), "fake", on_progress=heard.append)
+    assert [(p.objective, p.bound) for p in heard] == [(None, 9.0), (5.0, 8.0), (999.0, 6.0)]
+    assert list(result.history[:-1]) == heard
+    last = result.history[-1]
+    assert (last.time, last.objective, last.bound) == (result.wall_time, result.objective, result.bound) == (last.time, 6.0, 6.0)
+    times = [point.time for point in result.history]
+    assert times == sorted(times)
+    assert times[0] >= 0
+
+
+def test_an_error_in_the_callers_progress_reaches_the_caller(install):
+    install(Fake(answer(), points=[(5.0, 8.0)]))
+
+    def refuse(point):
+        raise KeyError(point.bound)
+
+    with pytest.raises(KeyError, match=r"8\.0"):
+        eq.solve(knapsack(), "fake", on_progress=refuse)
+
+
+def test_nearly_whole_values_are_made_whole(install):
+    install(Fake(answer([1e-9, 1.0 + 3e-8, 0.9999999], bound=6.0)))
+    result = eq.solve(knapsack(), "fake")
+    assert result.plan["take"].tolist() == [0.0, 1.0, 1.0]
+    assert result.objective == 6.0
+    assert result.residuals.worst == 0.0
+    assert result.termination.reason is Reason.OPTIMAL
+
+
+def test_whole_values_are_not_forced_where_that_breaks_a_row(install):
+    build = eq.ProgramBuilder(sense="max")
+    n = build.add_columns("n", (1,), upper=5.0, integer=True)
+    x = build.add_columns("x", (1,), upper=5.0)
+    build.add_rows("tied", (1,), terms=[(0, x, 1.0), (0, n, -1e5)], lower=0.0, upper=0.0)
+    build.set_objective([(x, 1.0)])
+    install(Fake(answer([1e-5, 1.0], bound=1.0)))  # a big-M that trickles: 1e-5 of 1e5
+    result = eq.solve(build.program(), "fake", feasibility_tol=1e-4)
+    assert result.termination.reason is Reason.OPTIMAL
+    assert result.plan["n"][0] == 1e-5  # within the tolerance asked for, and said so:
+    assert result.residuals.integrality == pytest.approx(1e-5)
+    strict = eq.solve(build.program(), "fake")
+    assert strict.termination.reason is Reason.NUMERICAL
+
+
+def test_values_just_outside_a_bound_are_clipped(install):
+    install(Fake(answer([-1e-8, 1.0 + 1e-8, 1.0], bound=6.0)))
+    result = eq.solve(knapsack(integer=False), "fake")
+    assert result.plan["take"].min() == 0.0
+    assert result.plan["take"].max() == 1.0
+    assert result.objective == 6.0
+
+
+def test_duals_come_by_block(install):
+    install(Fake(answer(duals=np.array([1.5]), reduced_costs=np.array([1.0, 2.0, 3.0]))))
+    result = eq.solve(knapsack(integer=False), "fake")
+    assert result.duals["room"].tolist() == [1.5]
+    assert result.reduced_costs["take"].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_the_program_and_the_options_reach_the_backend(install):
+    fake = install(Fake(answer()))
+    program = knapsack()
+    eq.solve(program, "fake", rel_gap=0.25, seed=11, time_limit=50.0, warm_start={"take": [1.0, 0.0, 0.0]})
+    ((task, options),) = fake.calls
+    assert task.program is program
+    assert task.start.tolist() == [1.0, 0.0, 0.0]
+    assert (options.rel_gap, options.seed) == (0.25, 11)
+    assert 49.0 < options.time_limit <= 50.0
+
+
+def test_a_warm_start_of_the_wrong_shape_or_block_is_the_callers_fault(install):
+    fake = install(Fake(answer()))
+    for start in ({"take": [1.0, 0.0]}, {"give": [1.0]}):
+        with pytest.raises(eq.InvalidInput):
+            eq.solve(knapsack(), "fake", warm_start=start)
+    assert not fake.calls
+
+
+def test_an_empty_program_needs_no_backend(install):
+    fake = install(Fake(answer()))
+    build = eq.ProgramBuilder(sense="min")
+    build.set_objective([], offset=4.0)
+    result = eq.solve(build.program(), "fake")
+    assert (result.termination.reason, result.objective, result.bound, result.plan) == (Reason.OPTIMAL, 4.0, 4.0, {})
+    build.add_rows("never", (1,), terms=[], lower=1.0)
+    broken = eq.solve(build.program(), "fake")
+    assert broken.termination.reason is Reason.INFEASIBLE
+    assert broken.bound == math.inf
+    assert not fake.calls
+
+
+def test_a_special_backends_plan_is_evaluated_by_the_problem(install):
+    problem = window()
+    grants = np.array([[True, True, False], [False, False, True]])
+    install(Fake(Answer(claim=Reason.OPTIMAL, plan=eq.WindowPlan(problem, grants), bound=0.0), formulations=["ScheduleWindow"]))
+    result = eq.solve(problem, "fake")
+    assert result.termination.reason is Reason.FEASIBLE
+    assert result.objective == problem.tables.objective(grants, problem.is_running, 0.0)
+    assert result.gap == pytest.approx(abs(result.objective) / problem.tables.weight_sum)
+
+
+BROKEN = {
+    "capacity": [[True, True, False], [True, False, True]],
+    "work conservation": [[True, False, False], [False, False, True]],
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_special_backends_plan_with_a_fault_is_numerical(install, what):
+    problem = window()
+    plan = eq.WindowPlan(problem, np.array(BROKEN[what]))
+    install(Fake(Answer(claim=Reason.OPTIMAL, plan=plan, bound=plan.objective), formulations=["ScheduleWindow"]))
+    result = eq.solve(problem, "fake")
+    assert result.termination.reason is Reason.NUMERICAL
+    assert result.residuals.row == 1.0
+    with pytest.raises(eq.NoSolution):
+        result.require_optimal()
+
+
+def test_the_residuals_of_a_window_are_those_of_the_plan_as_well_as_of_the_program(install):
+    """A general backend's values may be good, and what `decode` makes of them is checked again."""
+    problem = window()
+
+    def good(task):
+        plan = eq.solve(problem, "marginal", rel_gap=0.0).plan
+        values = task.problem.encode(plan, task.form)
+        return Answer(claim=Reason.OPTIMAL, values=values, bound=plan.objective)
+
+    install(Fake(good))
+    result = eq.solve(problem, "fake", form="counts", rel_gap=1e-9)
+    assert result.termination.reason is Reason.OPTIMAL
+    assert result.residuals.worst <= 1e-9
+    assert result.plan.grants.sum() == 3
+
+
+def test_wall_time_is_measured_here(install):
+    def slow(task):
+        time.sleep(0.05)
+        return answer()
+
+    install(Fake(slow))
+    assert 0.05 <= eq.solve(knapsack(), "fake").wall_time < 5.0
+
+
+def test_the_time_spent_building_counts_against_the_limit(install):
+    fake = install(Fake(answer(None, bound=None, claim=Reason.NO_SOLUTION_FOUND, limit=Limit.TIME)))
+    program = knapsack()
+
+    class Slow:
+        forms = ("matrix",)
+        problem_class = eq.ProblemClass.MILP
+        sense = "max"
+
+        def program(self, form):
+            time.sleep(0.06)
+            return program
+
+    result = eq.solve(Slow(), "fake", time_limit=0.05)
+    assert fake.calls[0][1].time_limit == 0.0
+    assert result.termination.limit is Limit.TIME
+
+
+def test_notes_and_seed_are_carried(install):
+    install(Fake(dataclasses.replace(answer(), notes=("bound: by decree",))))
+    result = eq.solve(knapsack(), "fake", seed=5)
+    assert result.notes == ("bound: by decree",)
+    assert result.seed == 5

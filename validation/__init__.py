@@ -1,0 +1,1 @@
+"""What must hold: strategies for tests and benchmarks of solvers."""
