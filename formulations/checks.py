@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -19,6 +19,8 @@ LARGEST_INTEGER = 2**53
 def _as_numbers(name: str, values: ArrayLike, shape: tuple[int, ...] | None, ndim: int) -> NDArray[Any]:
     if isinstance(values, str | bytes):
         raise InvalidInput(name, values, "must be a sequence of numbers, not text")
+    if ndim == 1 and isinstance(values, list | tuple):
+        _refuse_other_types(name, values)
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -29,17 +31,28 @@ def _as_numbers(name: str, values: ArrayLike, shape: tuple[int, ...] | None, ndi
                 name, array.flat[0], "must be a number, not a truth value", index=(0,) * array.ndim or None
             )
         for index, value in np.ndenumerate(array.astype(object)):
-            if isinstance(value, bool) or not isinstance(value, Real):
-                raise InvalidInput(name, value, "must be a number", index=index or None)
+            _refuse_other_type(name, value, index or None)
         try:
             array = array.astype(np.float64)
         except OverflowError:
-            raise InvalidInput(name, array.flat[0], "too large") from None
+            raise InvalidInput(name, max(array.flat, key=abs), "too large") from None
     if array.ndim != ndim:
         raise InvalidInput(name, f"array of shape {array.shape}", f"must have {ndim} dimension(s)")
     if shape is not None and array.shape != shape:
         raise InvalidInput(name, f"array of shape {array.shape}", f"must have shape {shape}")
     return array
+
+
+def _refuse_other_types(name: str, values: Sequence[Any]) -> None:
+    """Look at each entry before numpy takes True for 1, or turns all numbers beside a text into texts."""
+    if not {type(value) for value in values} <= {int, float, np.float64, np.int64}:
+        for index, value in enumerate(values):
+            _refuse_other_type(name, value, (index,))
+
+
+def _refuse_other_type(name: str, value: Any, index: tuple[int, ...] | None) -> None:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise InvalidInput(name, value, "must be a number", index=index)
 
 
 def _refuse(name: str, array: NDArray[Any], bad: NDArray[np.bool_], why: str) -> None:
@@ -159,6 +172,8 @@ def as_ids(name: str, values: Sequence[Any]) -> tuple[str | int, ...]:
     """Return unique ids, each text or a whole number."""
     if isinstance(values, str | bytes):
         raise InvalidInput(name, values, "must be a sequence of ids, not text")
+    if not isinstance(values, Iterable):
+        raise InvalidInput(name, values, "must be a sequence of ids")
     ids = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
     first: dict[Any, int] = {}
     for index, value in enumerate(ids):

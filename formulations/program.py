@@ -248,4 +248,4 @@ class Program:
 
 
 def _worst(*violations: Floats) -> float:
-    return max((float(v.max()) for v in violations if v.size), default=0.0) if violations else 0.0
+    return max(0.0, *(float(v.max(initial=0.0)) for v in violations))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .checks import as_real
 from .errors import InvalidInput
 from .program import NO_ROWS, Csr, Floats, Indices, Program, Sense
 
@@ -60,10 +61,12 @@ class ProgramBuilder:
     ) -> Indices:
         """Add a block of columns; return their indices, of the given shape. `lower` and `upper` broadcast."""
         index = self._new_block(self._columns, name, shape, self._num_columns)
-        self._num_columns += index.size
         low, high = (_spread(f"{name}.{side}", value, shape) for side, value in (("lower", lower), ("upper", upper)))
         _check_interval(name, low, high)
-        self._column_data.append((low, high, np.broadcast_to(np.asarray(integer, dtype=bool), shape).ravel()))
+        whole = _spread(f"{name}.integer", integer, shape).astype(bool)
+        self._column_data.append((low, high, whole))
+        self._num_columns += index.size
+        self._columns[name] = index
         return index
 
     def add_binaries(self, name: str, shape: tuple[int, ...], *, upper: ArrayLike = 1.0) -> Indices:
@@ -93,6 +96,7 @@ class ProgramBuilder:
         self._entries += [self._entry(name, term, index.size, self._num_rows) for term in terms]
         self._num_rows += index.size
         self._row_data.append((low, high))
+        self._rows[name] = index
         return index
 
     def add_logs(self, weights: ArrayLike, *, terms: Iterable[Term], offsets: ArrayLike = 0.0) -> None:
@@ -113,16 +117,14 @@ class ProgramBuilder:
 
     def set_objective(self, terms: Iterable[tuple[ArrayLike, ArrayLike]], offset: float = 0.0) -> None:
         """Set the linear objective from (column, coefficient) arrays that broadcast; replaces any earlier one."""
-        self._costs = []
-        for columns, coefficients in terms:
-            _, index, value = self._entry("objective", (0, columns, coefficients), 1, 0)
-            self._costs.append((index, value))
-        if not np.isfinite(offset):
-            raise InvalidInput("offset", offset, "must be finite")
-        self._offset = float(offset)
+        entries = [self._entry("objective", (0, columns, coefficients), 1, 0) for columns, coefficients in terms]
+        self._offset = as_real("offset", offset)
+        self._costs = [(columns, coefficients) for _, columns, coefficients in entries]
 
     def program(self, gap_unit: float | None = None) -> Program:
         """Return the checked, immutable program; `gap_unit` as in :class:`Program`."""
+        if gap_unit is not None:
+            gap_unit = as_real("gap_unit", gap_unit, above=0.0)
         lower, upper, integer = _joined(self._column_data, 3)
         row_lower, row_upper = _joined(self._row_data, 2)
         log_weights, log_offsets = _joined(self._log_data, 2)
@@ -130,7 +132,11 @@ class ProgramBuilder:
         objective: Floats = np.bincount(columns.astype(np.int64), weights=costs, minlength=self._num_columns).astype(
             float
         )
-        arrays = (objective, lower, upper, row_lower, row_upper, log_weights, log_offsets)
+        integer = integer.astype(bool)
+        matrix, log_matrix = self._csr(self._entries, self._num_rows), self._csr(self._log_entries, self._num_logs)
+        arrays = [objective, lower, upper, integer, row_lower, row_upper, log_weights, log_offsets]
+        for csr in (matrix, log_matrix):
+            arrays += [csr.starts, csr.columns, csr.values]
         for array in arrays:
             array.setflags(write=False)
         return Program(
@@ -138,14 +144,14 @@ class ProgramBuilder:
             objective=objective,
             lower=lower,
             upper=upper,
-            integer=integer.astype(bool),
-            matrix=self._csr(self._entries, self._num_rows),
+            integer=integer,
+            matrix=matrix,
             row_lower=row_lower,
             row_upper=row_upper,
             offset=self._offset,
             log_weights=log_weights,
             log_offsets=log_offsets,
-            log_matrix=self._csr(self._log_entries, self._num_logs),
+            log_matrix=log_matrix,
             columns=dict(self._columns),
             rows=dict(self._rows),
             gap_unit=gap_unit,
@@ -160,7 +166,6 @@ class ProgramBuilder:
             raise InvalidInput(f"{name}.shape", shape, "sizes must be at least 0")
         index = np.arange(start, start + int(np.prod(shape)), dtype=np.int64).reshape(shape)
         index.setflags(write=False)
-        blocks[name] = index
         return index
 
     def _entry(self, name: str, term: Term, rows: int, start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

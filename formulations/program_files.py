@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Mapping
 
@@ -11,6 +12,12 @@ import numpy as np
 
 from .errors import UnsupportedProblem
 from .program import Indices, Program
+
+# Names that readers take for something else: numbers, words of the formats, and the row of the objective.
+_RESERVED = re.compile(
+    r"(?i)e[\d_]*|inf.*|nan.*|objective|max(imi[sz]e|imum)?|min(imi[sz]e|imum)?|st|subject|such|bounds?|free|gen|generals?|"
+    r"integers?|bin|binary|binaries|semi.*|sos\d?|end|name|objsense|rows|columns|rhs|ranges?|marker|endata"
+)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -43,7 +50,7 @@ def lp_text(program: Program) -> str:
     for i, name in enumerate(row_names):
         entries = slice(matrix.starts[i], matrix.starts[i + 1])
         low, high = program.row_lower[i], program.row_upper[i]
-        sides = [("=", low, "")] if low == high else [(">=", low, "_low"), ("<=", high, "_high")]
+        sides = [("=", low, "")] if low == high else [(">=", low, ".low"), ("<=", high, ".high")]
         columns = [names[j] for j in matrix.columns[entries]]
         body = _expression(matrix.values[entries], columns) or [f"  0 {names[0]}"]
         for sign, side, suffix in sides:
@@ -79,13 +86,13 @@ def mps_text(program: Program) -> str:
     for j, name in enumerate(names):
         if bool(program.integer[j]) != whole:
             whole = not whole
-            lines.append(f"    MARKER MARKER 'MARKER' '{'INTORG' if whole else 'INTEND'}'")
+            lines.append(f"    MARKER 'MARKER' '{'INTORG' if whole else 'INTEND'}'")
         entries = slice(by_column.indptr[j], by_column.indptr[j + 1])
         lines.append(f"    {name} objective {program.objective[j]:.17g}")
         for i, value in zip(by_column.indices[entries], by_column.data[entries].tolist(), strict=True):
             lines.append(f"    {name} {row_names[i]} {value:.17g}")
     if whole:
-        lines.append("    MARKER MARKER 'MARKER' 'INTEND'")
+        lines.append("    MARKER 'MARKER' 'INTEND'")
     lines += ["RHS", *right, *(["RANGES", *ranges] if ranges else []), "BOUNDS"]
     for name, low, high in zip(names, program.lower.tolist(), program.upper.tolist(), strict=True):
         lines.append(f" MI BOUND {name}" if low == -math.inf else f" LO BOUND {name} {low:.17g}")
@@ -101,8 +108,10 @@ def _refuse_logs(program: Program) -> None:
 def _names(blocks: Mapping[str, Indices], count: int, letter: str) -> list[str]:
     names = [f"{letter}{i}" for i in range(count)]
     for block, index in blocks.items():
+        # Points keep names apart, for no block's name has one.
+        safe = f"block.{block}" if _RESERVED.fullmatch(block) else block
         for place, i in np.ndenumerate(index):
-            names[i] = "_".join([block, *map(str, place)])
+            names[i] = ".".join([safe, *map(str, place)])
     return names
 
 

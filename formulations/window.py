@@ -2,74 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import as_flag, as_ids, as_integer, as_integers, as_real, as_reals, same_length
+from .checks import as_flag, as_integer, as_real
 from .errors import InvalidInput
 from .program import Floats, Indices, ProblemClass, Program, Residuals
+from .window_columns import LONGEST_REGIME, JobColumns, Regime, WindowJob, marked, named_as_jobs, refuse
 from .window_plan import WindowPlan
 from .window_tables import Tables, tabulate
 
 MOST_ROUNDS = 10_000
 MOST_CELLS = 200_000_000  # jobs x rounds; the tables of more would not fit a machine's memory
-# How far the epochs of the regimes may be from total - finished, relative to the total: sums of decimals round.
-EPOCH_TOLERANCE = 1e-6
 
-
-@dataclass(frozen=True)
-class Regime:
-    """A stretch of a job's remaining epochs at one speed: `epochs` > 0, `epoch_s` > 0 isolated seconds per epoch."""
-
-    epochs: float
-    epoch_s: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class WindowJob:
-    """One job of a window.
-
-    Parameters
-    ----------
-    id : str or int
-    gpus : int
-        GPUs needed, all at once (g_j).
-    finished_epochs, total_epochs : float
-        0 <= finished_epochs <= total_epochs (F_j, E_j).
-    regimes : sequence of Regime
-        The remaining regimes in order; their epochs sum to total_epochs - finished_epochs.
-    ftf : float
-        Predicted finish-time fairness (rho_j), positive.
-    weight : float
-        Priority (B_j), positive.
-    """
-
-    id: str | int
-    gpus: int
-    finished_epochs: float
-    total_epochs: float
-    regimes: Sequence[Regime]
-    ftf: float = 1.0
-    weight: float = 1.0
-
-
-# What a column is called when the data came as jobs.
-_AS_JOBS = {
-    "ids": "jobs.id",
-    "gangs": "jobs.gpus",
-    "finished_epochs": "jobs.finished_epochs",
-    "total_epochs": "jobs.total_epochs",
-    "regime_epochs": "jobs.regimes.epochs",
-    "regime_epoch_s": "jobs.regimes.epoch_s",
-    "ftf": "jobs.ftf",
-    "weight": "jobs.weight",
-}
+__all__ = ["Regime", "ScheduleWindow", "WindowJob"]
 
 
 class ScheduleWindow:
@@ -159,19 +109,10 @@ class ScheduleWindow:
         running: Sequence[str | int] = (),
         skip_wide: bool = False,
     ) -> None:
-        jobs = _checked_jobs(jobs)
-        starts = np.cumsum([0, *(len(job.regimes) for job in jobs)])
+        columns = JobColumns.of_jobs(jobs)
         try:
             self._fill(
-                ids=[job.id for job in jobs],
-                gangs=[job.gpus for job in jobs],
-                finished_epochs=[job.finished_epochs for job in jobs],
-                total_epochs=[job.total_epochs for job in jobs],
-                regime_starts=starts,
-                regime_epochs=[regime.epochs for job in jobs for regime in job.regimes],
-                regime_epoch_s=[regime.epoch_s for job in jobs for regime in job.regimes],
-                ftf=[job.ftf for job in jobs],
-                weight=[job.weight for job in jobs],
+                columns,
                 gpus=gpus,
                 rounds=rounds,
                 round_s=round_s,
@@ -185,13 +126,7 @@ class ScheduleWindow:
                 skip_wide=skip_wide,
             )
         except InvalidInput as error:
-            if error.field not in _AS_JOBS:
-                raise
-            index = error.index
-            if index is not None and error.field.startswith("regime_"):
-                job = int(np.searchsorted(starts, index[0], side="right")) - 1
-                index = (job, index[0] - int(starts[job]))
-            raise InvalidInput(_AS_JOBS[error.field], error.value, error.why, index=index) from None
+            raise named_as_jobs(error, columns.regime_starts) from None
 
     @classmethod
     def from_columns(
@@ -224,17 +159,22 @@ class ScheduleWindow:
         `regime_epoch_s`; `regime_starts` has shape (N + 1,). `ids` defaults to 0..N-1, `ftf` and `weight` to 1. The
         rest is as in the class.
         """
+        columns = JobColumns.checked(
+            {
+                "ids": ids,
+                "gangs": gangs,
+                "finished_epochs": finished_epochs,
+                "total_epochs": total_epochs,
+                "regime_starts": regime_starts,
+                "regime_epochs": regime_epochs,
+                "regime_epoch_s": regime_epoch_s,
+                "ftf": ftf,
+                "weight": weight,
+            }
+        )
         window = cls.__new__(cls)
         window._fill(
-            ids=ids,
-            gangs=gangs,
-            finished_epochs=finished_epochs,
-            total_epochs=total_epochs,
-            regime_starts=regime_starts,
-            regime_epochs=regime_epochs,
-            regime_epoch_s=regime_epoch_s,
-            ftf=ftf,
-            weight=weight,
+            columns,
             gpus=gpus,
             rounds=rounds,
             round_s=round_s,
@@ -249,7 +189,7 @@ class ScheduleWindow:
         )
         return window
 
-    def _fill(self, *, running: Sequence[str | int], skip_wide: bool, **data: Any) -> None:
+    def _fill(self, columns: JobColumns, *, running: Any, skip_wide: Any, **data: Any) -> None:
         put = self.__dict__.__setitem__
         put("gpus", as_integer("gpus", data["gpus"], minimum=1))
         put("rounds", as_integer("rounds", data["rounds"], minimum=1, maximum=MOST_ROUNDS))
@@ -261,123 +201,24 @@ class ScheduleWindow:
         if self.utility_floor >= 1:
             raise InvalidInput("utility_floor", self.utility_floor, "must be less than 1")
         put("restart_penalty", as_real("restart_penalty", data["restart_penalty"], minimum=0.0))
-        self._fill_jobs(data)
-        self._drop_wide(as_flag("skip_wide", skip_wide))
-        count = len(self.gangs)
+        seconds = columns.regime_epochs * columns.regime_epoch_s
+        too_long = ~(seconds / self.round_s < LONGEST_REGIME)
+        refuse("regime_epoch_s", too_long, columns.regime_epoch_s, "the regime is too long")
+        with np.errstate(over="ignore"):
+            powers = columns.weight * columns.ftf**self.ftf_power
+        out_of_range = ~np.isfinite(powers) | (powers <= 0)
+        refuse("ftf", out_of_range, columns.ftf, f"its power {self.ftf_power:g} is out of range")
+        columns, skipped = columns.without_wide(self.gpus, as_flag("skip_wide", skip_wide))
+        count = len(columns.gangs)
         if count * (self.rounds + 1) > MOST_CELLS:
             raise InvalidInput("rounds", self.rounds, f"{count} jobs x {self.rounds} rounds exceed {MOST_CELLS} cells")
+        self.__dict__.update(vars(columns), skipped=skipped, is_running=marked(running, columns.ids, skipped))
         scale = data["makespan_scale"]
         if scale is not None:
             scale = as_real("makespan_scale", scale, above=0.0)
         else:
             scale = float(self.regime_epochs @ self.regime_epoch_s) or 1.0
         put("makespan_scale", scale)
-        put("is_running", self._running(running))
-        with np.errstate(over="ignore"):
-            powers = self.weight * self.ftf**self.ftf_power
-        _refuse("ftf", ~np.isfinite(powers) | (powers <= 0), self.ftf, f"its power {self.ftf_power:g} is out of range")
-
-    def _fill_jobs(self, data: dict[str, Any]) -> None:
-        put = self.__dict__.__setitem__
-        put("gangs", as_integers("gangs", data["gangs"], minimum=1))
-        count = len(self.gangs)
-        put("ids", tuple(range(count)) if data["ids"] is None else as_ids("ids", data["ids"]))
-        put("total_epochs", as_reals("total_epochs", data["total_epochs"], above=0.0))
-        put("finished_epochs", as_reals("finished_epochs", data["finished_epochs"], minimum=0.0))
-        for name in ("ftf", "weight"):
-            put(name, as_reals(name, np.ones(count) if data[name] is None else data[name], above=0.0))
-        put("regime_epochs", as_reals("regime_epochs", data["regime_epochs"], above=0.0, empty=True))
-        put("regime_epoch_s", as_reals("regime_epoch_s", data["regime_epoch_s"], above=0.0, empty=True))
-        put("regime_starts", as_integers("regime_starts", data["regime_starts"], minimum=0))
-        same_length(
-            ids=self.ids,
-            total_epochs=self.total_epochs,
-            finished_epochs=self.finished_epochs,
-            ftf=self.ftf,
-            weight=self.weight,
-            gangs=self.gangs,
-        )
-        same_length(regime_epoch_s=self.regime_epoch_s, regime_epochs=self.regime_epochs)
-        starts = self.regime_starts
-        if len(starts) != count + 1:
-            raise InvalidInput("regime_starts", len(starts), f"must have N + 1 = {count + 1} entries")
-        if starts[0] != 0 or starts[-1] != len(self.regime_epochs):
-            raise InvalidInput(
-                "regime_starts",
-                (int(starts[0]), int(starts[-1])),
-                f"must start at 0 and end at {len(self.regime_epochs)}",
-            )
-        _refuse("regime_starts", np.diff(starts) < 0, starts, "must not decrease")
-        finished, total = self.finished_epochs, self.total_epochs
-        _refuse("finished_epochs", finished > total, finished, "must not exceed total_epochs")
-        left = np.bincount(np.repeat(np.arange(count), np.diff(starts)), weights=self.regime_epochs, minlength=count)
-        wrong = np.abs(finished + left - total) > EPOCH_TOLERANCE * total
-        if wrong.any():
-            j = int(np.flatnonzero(wrong)[0])
-            raise InvalidInput(
-                "total_epochs",
-                float(total[j]),
-                "the regimes do not add up: finished "
-                f"{finished[j]:g} + regimes {left[j]:g} = {finished[j] + left[j]:g}",
-                index=j,
-            )
-        seconds = self.regime_epochs * self.regime_epoch_s
-        _refuse("regime_epoch_s", ~(seconds / self.round_s < 2**53), self.regime_epoch_s, "the regime is too long")
-
-    def _drop_wide(self, skip: bool) -> None:
-        put = self.__dict__.__setitem__
-        put("skipped", ())
-        wide = self.gangs > self.gpus
-        if not wide.any():
-            return
-        if not skip:
-            _refuse(
-                "gangs",
-                wide,
-                self.gangs,
-                f"wider than the cluster's {self.gpus} GPUs; skip_wide=True leaves such jobs out",
-            )
-        if wide.all():
-            raise InvalidInput(
-                "gangs", f"[{self.gangs[0]}, ...]", f"every job is wider than the cluster's {self.gpus} GPUs"
-            )
-        keep = ~wide
-        entries = np.repeat(keep, np.diff(self.regime_starts))
-        lengths = np.diff(self.regime_starts)[keep]
-        put("skipped", tuple(name for name, out in zip(self.ids, wide, strict=True) if out))
-        put("ids", tuple(name for name, stays in zip(self.ids, keep, strict=True) if stays))
-        put("regime_starts", np.concatenate(([0], np.cumsum(lengths))))
-        for name in ("gangs", "finished_epochs", "total_epochs", "ftf", "weight"):
-            put(name, getattr(self, name)[keep])
-        for name in ("regime_epochs", "regime_epoch_s"):
-            put(name, getattr(self, name)[entries])
-        for name in (
-            "regime_starts",
-            "gangs",
-            "finished_epochs",
-            "total_epochs",
-            "ftf",
-            "weight",
-            "regime_epochs",
-            "regime_epoch_s",
-        ):
-            getattr(self, name).setflags(write=False)
-        warnings.warn(
-            f"{len(self.skipped)} job(s) wider than {self.gpus} GPUs left out: {self.skipped[:5]}", stacklevel=5
-        )
-
-    def _running(self, running: Sequence[str | int]) -> NDArray[np.bool_]:
-        is_running = np.zeros(len(self.ids), dtype=np.bool_)
-        names = as_ids("running", running) if len(running) else ()
-        if names:
-            place = {name: j for j, name in enumerate(self.ids)}
-            for i, name in enumerate(names):
-                if name not in place and name not in self.skipped:
-                    raise InvalidInput("running", name, "no job has this id", index=i)
-                if name in place:
-                    is_running[place[name]] = True
-        is_running.setflags(write=False)
-        return is_running
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a ScheduleWindow is frozen: cannot set {name}")
@@ -401,21 +242,26 @@ class ScheduleWindow:
         """
         from . import window_programs
 
-        if form not in self.forms:
-            raise InvalidInput("form", form, f"must be one of {', '.join(self.forms)}")
+        self._check_form(form)
         return window_programs.counts(self) if form == "counts" else window_programs.time_indexed(self)
 
     def decode(self, values: Floats, duals: Floats | None = None, form: str = "counts") -> WindowPlan:
         """Turn the column values of `program(form)` into a plan that leaves no GPU idle that a job could use."""
         from . import window_programs
 
+        self._check_form(form)
         return window_programs.decode(self, values, form)
 
     def encode(self, plan: WindowPlan, form: str = "counts") -> Floats:
         """Turn a plan of this window into column values of `program(form)`, for a warm start."""
         from . import window_programs
 
+        self._check_form(form)
         return window_programs.encode(self, plan, form)
+
+    def _check_form(self, form: str) -> None:
+        if form not in self.forms:
+            raise InvalidInput("form", form, f"must be one of {', '.join(self.forms)}")
 
     def evaluate(self, plan: WindowPlan) -> tuple[float, Residuals]:
         """Return the plan's objective and its worst fault (see :func:`~.window_check.schedule_faults`), recomputed."""
@@ -428,27 +274,3 @@ class ScheduleWindow:
     def gap_scale(self, objective: float) -> float:
         """Return the sum of the weights w_j: a gap of 1e-4 is 0.01% of mean log-utility."""
         return self.tables.weight_sum
-
-
-def _checked_jobs(jobs: Any) -> Sequence[WindowJob]:
-    if isinstance(jobs, str | bytes) or not isinstance(jobs, Sequence):
-        raise InvalidInput("jobs", type(jobs).__name__, "must be a sequence of WindowJob")
-    if not jobs:
-        raise InvalidInput("jobs", "[]", "must not be empty")
-    for j, job in enumerate(jobs):
-        if not isinstance(job, WindowJob):
-            raise InvalidInput("jobs", type(job).__name__, "must be a WindowJob", index=j)
-        regimes: Any = job.regimes
-        if isinstance(regimes, str | bytes) or not isinstance(regimes, Sequence):
-            raise InvalidInput("jobs.regimes", type(regimes).__name__, "must be a sequence of Regime", index=j)
-        for k, regime in enumerate(regimes):
-            if not isinstance(regime, Regime):
-                raise InvalidInput("jobs.regimes", type(regime).__name__, "must be a Regime", index=(j, k))
-    checked: Sequence[WindowJob] = jobs
-    return checked
-
-
-def _refuse(name: str, bad: NDArray[np.bool_], values: NDArray[Any], why: str) -> None:
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
-        raise InvalidInput(name, values[at].item(), why, index=at)

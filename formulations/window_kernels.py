@@ -74,9 +74,9 @@ def pack_blocks(order: Any, counts: Any, gangs: Any, capacity: Any, rounds: Any,
 def settle(grants: Any, order: Any, needs: Any, gangs: Any, capacity: Any, is_running: Any) -> None:
     """Leave no GPU idle that an unfinished job could use: fill, or move a job's last round earlier; in place.
 
-    One pass forward is enough: a round is changed only before it is passed, and what is passed stays full. In each round
-    jobs that go on from the round before come first, then jobs about to start in the next, so that no restart is added
-    without need; within each, `order`.
+    One pass forward is enough: a round is changed only before it is passed, and what is passed stays full. In each
+    round jobs that go on from the round before come first, then jobs about to start in the next, so that no restart is
+    added without need; within each, `order`.
     """
     count, rounds = grants.shape
     had = np.zeros(count, np.int64)
@@ -150,7 +150,7 @@ def progress(starts: Any, epochs: Any, epoch_s: Any, needs: Any, round_s: Any, r
 
 @njit(cache=True)
 def regimes_run(grants: Any, starts: Any, needs: Any) -> Any:
-    """Return the regime each granted round runs, by index within its job, -1 where idle; past the last once complete."""
+    """Return the regime each granted round runs, by index within its job: -1 if idle, past the last once complete."""
     count, rounds = grants.shape
     regimes = np.full((count, rounds), -1, np.int64)
     for j in range(count):

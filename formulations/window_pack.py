@@ -19,18 +19,18 @@ def scheduled(window: ScheduleWindow, counts: Indices) -> WindowPlan:
     """Pack counts[j] rounds for each job into the window, then fill and settle what is idle.
 
     Wide jobs come before narrow ones and long before short, each into its least loaded rounds. With a restart penalty
-    each job gets one block of rounds. A job may get fewer rounds than asked where they cannot be packed, and more where
+    a schedule with one block of rounds per job is made too, and the better of the two returned. A job may get fewer rounds than asked where they cannot be packed, and more where
     GPUs would idle.
     """
     from . import window_kernels
 
     counts = np.minimum(counts, np.minimum(window.tables.needs, window.rounds))
     order = np.lexsort((-counts, -window.gangs))
-    if window.restart_penalty:
-        grants = window_kernels.pack_blocks(order, counts, window.gangs, window.gpus, window.rounds, window.is_running)
-    else:
-        grants = window_kernels.pack(order, counts, window.gangs, window.gpus, window.rounds)
-    return settled(window, grants)
+    plan = settled(window, window_kernels.pack(order, counts, window.gangs, window.gpus, window.rounds))
+    if not window.restart_penalty:
+        return plan
+    grants = window_kernels.pack_blocks(order, counts, window.gangs, window.gpus, window.rounds, window.is_running)
+    return max(settled(window, grants), plan, key=lambda plan: plan.objective)
 
 
 def settled(window: ScheduleWindow, grants: NDArray[np.bool_]) -> WindowPlan:
@@ -42,7 +42,7 @@ def settled(window: ScheduleWindow, grants: NDArray[np.bool_]) -> WindowPlan:
     from . import window_kernels
 
     tables = window.tables
-    grants = np.ascontiguousarray(grants)
+    grants = np.array(grants, dtype=np.bool_, order="C")
     counts = grants.sum(axis=1)
     rows = np.arange(len(counts))
     after = np.minimum(counts + 1, window.rounds)

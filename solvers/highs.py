@@ -67,7 +67,10 @@ class Highs:
         notes = _start(solver, program, task.start, options)
         if program.problem_class is ProblemClass.MILP:
             _listen(solver, program, on_progress)
-        solver.run()
+        if solver.run() == highspy.HighsStatus.kError and solver.getModelStatus() == highspy.HighsModelStatus.kNotset:
+            # HiGHS starts its threads once per process and refuses another number of them: start them anew.
+            highspy.Highs.resetGlobalScheduler(True)
+            solver.run()
         status = solver.getModelStatus()
         if status == highspy.HighsModelStatus.kUnboundedOrInfeasible:
             solver.setOptionValue("presolve", "off")  # presolve cannot tell which; the simplex method can

@@ -96,7 +96,7 @@ class Result(Generic[Plan]):
     history : tuple of HistoryPoint
         As the backend reported it on the way; the last point is the verified outcome.
     backend, version, form : str
-        Who solved which of the problem's programs.
+        Who solved which of the problem's programs; form is "special" for a backend that reads the problem itself.
     seed : int
     notes : tuple of str
         What the backend did that a reader should know: which bound this is, fallbacks, the fate of a warm start.

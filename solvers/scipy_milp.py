@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
@@ -14,6 +15,21 @@ from ..formulations.program import ProblemClass
 from .backend import Answer, Availability, Progress, Task
 from .options import Options
 from .result import Limit, Reason
+
+# scipy's codes: 0 optimal, 1 iteration or time limit, 2 infeasible, 3 unbounded, 4 other.
+FROM_SCIPY = {
+    0: (Reason.OPTIMAL, None),
+    1: (Reason.NO_SOLUTION_FOUND, Limit.TIME),
+    2: (Reason.INFEASIBLE, None),
+    3: (Reason.UNBOUNDED, None),
+}
+# HiGHS's own, where scipy says only "other" or does not tell limits apart; 16 is also its node limit.
+FROM_HIGHS = {
+    9: (Reason.INFEASIBLE_OR_UNBOUNDED, None),
+    13: (Reason.NO_SOLUTION_FOUND, Limit.TIME),
+    14: (Reason.NO_SOLUTION_FOUND, Limit.ITERATIONS),
+    16: (Reason.NO_SOLUTION_FOUND, Limit.NODES),
+}
 
 
 class ScipyMilp:
@@ -75,11 +91,12 @@ def _integer(task: Task, options: Options, own: dict[str, Any]) -> Answer:
         else None,
         options=settings,
     )
+    claim, limit = _end(found.status, found.message)
     values = None if found.x is None else np.asarray(found.x)
     bound = getattr(found, "mip_dual_bound", None)
     return Answer(
-        claim=_claim(found.status),
-        limit=Limit.TIME if found.status == 1 else None,
+        claim=claim,
+        limit=limit,
         message="" if found.status == 0 else f"scipy: {found.message}",
         values=values,
         bound=flip * bound + program.offset if bound is not None and math.isfinite(bound) else None,
@@ -112,6 +129,7 @@ def _linear(task: Task, options: Options, own: dict[str, Any]) -> Answer:
         method="highs",
         options=settings,
     )
+    claim, limit = _end(found.status, found.message)
     values = duals = reduced = bound = None
     if found.status == 0:
         values = np.asarray(found.x)
@@ -125,8 +143,8 @@ def _linear(task: Task, options: Options, own: dict[str, Any]) -> Answer:
         reduced = flip * (np.asarray(found.lower.marginals) + np.asarray(found.upper.marginals))
         bound = program.linear_bound(duals)
     return Answer(
-        claim=_claim(found.status),
-        limit=Limit.TIME if found.status == 1 else None,
+        claim=claim,
+        limit=limit,
         message="" if found.status == 0 else f"scipy: {found.message}",
         values=values,
         bound=bound,
@@ -135,11 +153,12 @@ def _linear(task: Task, options: Options, own: dict[str, Any]) -> Answer:
     )
 
 
-def _claim(status: int) -> Reason:
-    # scipy's codes: 0 optimal, 1 iteration or time limit, 2 infeasible, 3 unbounded, 4 other.
-    return {0: Reason.OPTIMAL, 1: Reason.NO_SOLUTION_FOUND, 2: Reason.INFEASIBLE, 3: Reason.UNBOUNDED}.get(
-        status, Reason.NUMERICAL
-    )
+def _end(status: int, message: str) -> tuple[Reason, Limit | None]:
+    """Say what ended a solve; for some of HiGHS's own codes scipy has none, and gives them in its message only."""
+    own = re.search(r"HiGHS Status (\d+)", message)
+    if own and int(own[1]) in FROM_HIGHS:
+        return FROM_HIGHS[int(own[1])]
+    return FROM_SCIPY.get(status, (Reason.NUMERICAL, None))
 
 
 BACKEND = ScipyMilp()

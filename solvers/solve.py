@@ -51,7 +51,8 @@ def solve(
     """
     chosen_options = Options(**options)
     solver, version = _choose(problem, backend, form, chosen_options)
-    form = problem.forms[0] if form is None else form
+    special = type(problem).__name__ in solver.formulations
+    form = "special" if special else problem.forms[0] if form is None else form
     started = time.perf_counter()
     history: list[HistoryPoint] = []
 
@@ -61,7 +62,7 @@ def solve(
         if on_progress is not None:
             on_progress(point)
 
-    if type(problem).__name__ in solver.formulations:
+    if special:
         task = Task(problem=problem, form=form)
         answer = solver.solve(task, chosen_options, progress)
     else:
@@ -136,7 +137,7 @@ def _verified(
     sign = 1.0 if getattr(problem, "sense", "max") == "max" else -1.0
     plan, objective, residuals = _evaluated(task, answer, options)
     bound = sign * math.inf if answer.bound is None or math.isnan(answer.bound) else float(answer.bound)
-    trouble = answer.message if answer.claim is Reason.NUMERICAL else ""
+    trouble = (answer.message or "the backend failed") if answer.claim is Reason.NUMERICAL else ""
     if residuals is not None and not residuals.worst <= options.feasibility_tol:
         allowed = options.feasibility_tol
         trouble = f"the answer violates its own problem by {residuals.worst:.3g} (feasibility_tol {allowed:g})"

@@ -59,7 +59,7 @@ def test_every_floor_has_its_place_in_the_contract_of_the_floors():
 
 
 def test_test_files_have_names_of_their_own():
-    names = [path.name for path in (ROOT / "tests").rglob("*.py")]
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))
 
 

@@ -65,8 +65,8 @@ def windows(
     """Draw a window small enough to enumerate.
 
     Gangs wider than the drawn cluster are cut to its width. Every parameter of the window varies: the two forms of the
-    makespan, its weight from nothing to dominant, its scale, the power of the finish-time fairness, the floor, and which
-    jobs run just before the window.
+    makespan, its weight from nothing to dominant, its scale, the power of the finish-time fairness, the floor, and
+    which jobs run just before the window.
 
     Parameters
     ----------

@@ -186,7 +186,7 @@ def test_bad_options_are_bad_input(arguments, message, instance, capsys):
 def test_missing_sources_and_commands_are_bad_input(tmp_path, capsys, monkeypatch):
     assert "no such file" in one_failure(capsys, ["plan", tmp_path / "none.json"], 2)
     assert "is a folder" in one_failure(capsys, ["plan", tmp_path], 2)
-    assert "plan" in one_failure(capsys, ["pln"], 2)
+    assert "pln" in one_failure(capsys, ["pln"], 2)
     one_failure(capsys, ["plan"], 2)
     one_failure(capsys, ["bench"], 2)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))

@@ -59,7 +59,15 @@ def test_the_ends_of_every_range_are_allowed(name, value):
 
 
 def test_options_of_numpy_types_and_whole_floats_reach_the_backend():
-    result = eq.solve(knapsack(), "highs", threads=np.int64(1), seed=3.0, rel_gap=np.float32(0.0), time_limit=np.int64(60), log=np.False_)
+    result = eq.solve(
+        knapsack(),
+        "highs",
+        threads=np.int64(1),
+        seed=3.0,
+        rel_gap=np.float32(0.0),
+        time_limit=np.int64(60),
+        log=np.False_,
+    )
     assert result.termination.reason is eq.Reason.OPTIMAL
     assert result.objective == 6.0
 

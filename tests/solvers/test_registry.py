@@ -32,10 +32,14 @@ def hide(monkeypatch, *names: str) -> None:
         module = importlib.import_module(MODULES[name])
         found = module.find_spec
         missing = PACKAGES[name]
-        monkeypatch.setattr(module, "find_spec", lambda what, found=found, missing=missing: None if what == missing else found(what))
+        monkeypatch.setattr(
+            module, "find_spec", lambda what, found=found, missing=missing: None if what == missing else found(what)
+        )
 
 
-@pytest.mark.parametrize(("wrong", "near"), [("higs", "highs"), ("HIGHS", None), ("sciPy", "scipy"), ("marginals", "marginal")])
+@pytest.mark.parametrize(
+    ("wrong", "near"), [("higs", "highs"), ("HIGHS", None), ("sciPy", "scipy"), ("marginals", "marginal")]
+)
 def test_a_name_nearly_right_is_corrected(wrong, near):
     with pytest.raises(eq.BackendNotFound) as caught:
         registry.find_backend(wrong)

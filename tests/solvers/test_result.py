@@ -38,7 +38,9 @@ def test_members_have_distinct_values():
         assert len({member.value for member in members}) == len(members.__members__)
 
 
-@pytest.mark.parametrize("reason", [reason for reason in eq.Reason if reason not in (eq.Reason.OPTIMAL, eq.Reason.FEASIBLE)])
+@pytest.mark.parametrize(
+    "reason", [reason for reason in eq.Reason if reason not in (eq.Reason.OPTIMAL, eq.Reason.FEASIBLE)]
+)
 def test_requiring_a_plan_that_is_not_there_raises_with_the_result(reason):
     found = result(reason)
     for require in (found.require_plan, found.require_optimal):
@@ -73,7 +75,9 @@ def test_no_solution_is_one_of_ours():
         result(eq.Reason.INFEASIBLE).require_plan()
 
 
-@pytest.mark.parametrize(("plan", "shown"), [(None, ("none", "gap=inf")), ({"take": 1}, ("objective=1", "gap=5.00e-01"))])
+@pytest.mark.parametrize(
+    ("plan", "shown"), [(None, ("none", "gap=inf")), ({"take": 1}, ("objective=1", "gap=5.00e-01"))]
+)
 def test_its_text_is_one_line_with_all_that_matters(plan, shown):
     text = repr(result(eq.Reason.NO_SOLUTION_FOUND if plan is None else eq.Reason.FEASIBLE, plan))
     assert "\n" not in text

@@ -258,7 +258,7 @@ def test_a_backend_that_failed_is_numerical_even_with_a_plan(install):
         result.require_optimal()
 
 
-def test_the_message_of_a_failure_is_never_lost(install):
+def test_a_failure_without_a_message_is_still_a_failure(install):
     install(Fake(answer(None, bound=None, claim=Reason.NUMERICAL)))
     result = eq.solve(knapsack(), "fake")
     assert result.termination.reason is Reason.NUMERICAL
@@ -295,7 +295,11 @@ def test_history_ends_with_what_was_verified_and_progress_was_called(install):
     assert [(p.objective, p.bound) for p in heard] == [(None, 9.0), (5.0, 8.0), (999.0, 6.0)]
     assert list(result.history[:-1]) == heard
     last = result.history[-1]
-    assert (last.time, last.objective, last.bound) == (result.wall_time, result.objective, result.bound) == (last.time, 6.0, 6.0)
+    assert (
+        (last.time, last.objective, last.bound)
+        == (result.wall_time, result.objective, result.bound)
+        == (last.time, 6.0, 6.0)
+    )
     times = [point.time for point in result.history]
     assert times == sorted(times)
     assert times[0] >= 0
@@ -385,7 +389,12 @@ def test_an_empty_program_needs_no_backend(install):
 def test_a_special_backends_plan_is_evaluated_by_the_problem(install):
     problem = window()
     grants = np.array([[True, True, False], [False, False, True]])
-    install(Fake(Answer(claim=Reason.OPTIMAL, plan=eq.WindowPlan(problem, grants), bound=0.0), formulations=["ScheduleWindow"]))
+    install(
+        Fake(
+            Answer(claim=Reason.OPTIMAL, plan=eq.WindowPlan(problem, grants), bound=0.0),
+            formulations=["ScheduleWindow"],
+        )
+    )
     result = eq.solve(problem, "fake")
     assert result.termination.reason is Reason.FEASIBLE
     assert result.objective == problem.tables.objective(grants, problem.is_running, 0.0)
