@@ -53,7 +53,9 @@ def time_indexed(window: ScheduleWindow, keep: Mask | None = None) -> Program:
     """Choose which micro-job runs in which round: ``run[p, t] = 1`` (the paper's Y_j[k, t]).
 
     The logarithm of a job's utility is tabulated over its number of rounds and linked to the micro-jobs by
-    ``choice``, so the objective is exact. `keep` as in :func:`counts`.
+    ``choice``, so the objective is exact. `keep` as in :func:`counts`, save
+    that a job of falling gains may also get a number between two that are listed; the program then values it at no more
+    than it is worth.
     """
     build = ProgramBuilder(sense="max")
     T, gangs, tables = window.rounds, window.gangs, window.tables
@@ -61,7 +63,7 @@ def time_indexed(window: ScheduleWindow, keep: Mask | None = None) -> Program:
     P, t = len(micro_job), np.arange(T)
     run = build.add_binaries("run", (P, T), upper=np.where(t >= earliest[:, None], 1.0, 0.0))
     options = _options(window, keep)
-    job, rounds, choice = _choices(build, window, options, whole=_needs_binaries(window))
+    job, rounds, choice = _choices(build, window, options, whole=_needs_binaries(window) | _has_gaps(options))
     build.add_rows(
         "granted", (len(gangs),), terms=[(micro_job[:, None], run, 1.0), (job, choice, -rounds)], lower=0, upper=0
     )
@@ -218,6 +220,12 @@ def _needs_binaries(window: ScheduleWindow) -> Mask:
     gains, drops = np.diff(tables.value, axis=1), -np.diff(tables.remaining, axis=1)
     rising = (np.diff(gains, axis=1) > 0) | (np.diff(drops, axis=1) > 0)
     return np.asarray((rising & ~beyond).any(axis=1))
+
+
+def _has_gaps(options: Mask) -> Mask:
+    """Whether the numbers of rounds to choose from skip one, per job: a mix of its neighbours would stand for it."""
+    ends = np.diff(options.astype(np.int8), axis=1, prepend=0) == 1
+    return np.asarray(ends.sum(axis=1) > 1)
 
 
 def _micro_jobs(window: ScheduleWindow) -> tuple[Indices, Indices, Indices]:

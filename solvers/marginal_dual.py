@@ -14,7 +14,10 @@ from ..formulations.window import ScheduleWindow
 # The split between the makespan's branches is searched until the dual cannot fall by more than this share of the
 # weights; far below any gap worth asking for.
 SPLIT_TOLERANCE = 1e-8
-MOST_SPLITS = 4
+# The search looks at about so many table cells in all: large windows have so many jobs that branching on the longest
+# one is cheaper than a finer split.
+CELLS = 1_000_000
+FEWEST_SPLITS, MOST_SPLITS = 4, 40
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,7 +97,10 @@ def branches(window: ScheduleWindow, dual: Dual) -> list[Dual]:
         if dual.floor[j] < enough <= dual.ceiling[j]:
             floor, ceiling = dual.floor.copy(), dual.ceiling.copy()
             floor[j], ceiling[j] = enough, enough - 1
-            return [solve_dual(window, floor, dual.ceiling), solve_dual(window, dual.floor, ceiling)]
+            parts = [(floor, dual.ceiling), (dual.floor, ceiling)]
+            # A part that asks for more than the cluster has is empty.
+            fits = [part for part in parts if window.gangs @ part[0] <= window.gpus * window.rounds]
+            return [solve_dual(window, *part) for part in fits]
     return []
 
 
@@ -154,8 +160,9 @@ class _SplitSearch:
             low_value, low_slope = other[1], other[2] - other[3]
             if other[1] <= best[1]:
                 split, best = 0.0, other
-            steps = MOST_SPLITS if low_slope < 0 else 0  # the sum outlasts the longest there: both have a share
-            for step in range(steps):
+            shared = low_slope < 0  # the sum outlasts the longest there: both branches have a share
+            steps = min(MOST_SPLITS, max(FEWEST_SPLITS, CELLS // self.value.size))
+            for step in range(steps if shared else 0):
                 middle = (low_value - high_value + high_slope * high - low_slope * low) / (high_slope - low_slope)
                 floor = low_value + low_slope * (middle - low)
                 if best[1] - floor <= SPLIT_TOLERANCE * self.window.tables.weight_sum:

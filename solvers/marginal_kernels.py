@@ -136,12 +136,15 @@ def best_price(
     within, beyond, best_rates = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count)
     left_price, right_price = -1.0, np.inf  # of the bracket; -1: no price tried that is too low
     left_value, left_slope, right_value, right_slope = np.inf, 0.0, np.inf, 0.0
-    best_value, best_at, best_horizon, best_sum = np.inf, 0.0, 0.0, 0.0
+    best_value, best_at = np.inf, 0.0
+    # On either side of the best price: GPU-rounds used, horizon, and the long jobs' part of the sum branch.
+    used_within, horizon_within, sum_within = -1.0, 0.0, 0.0
+    used_beyond, horizon_beyond, sum_beyond = -1.0, 0.0, 0.0
     price, stride = guess, 0.02 * guess
     for step in range(200):
         value = price * supply + best_rounds(worth, gangs, free, price, low, high, small, large)
         least, most = float(gpu_rounds(gangs, free, small)), float(gpu_rounds(gangs, free, large))
-        horizon = 0.0
+        horizon, long_sum = 0.0, 0.0
         if len(long):
             horizon, added = longest_branch(
                 worth, left, gangs, long, price, budget, floor, ceiling, rates, small, large
@@ -154,22 +157,18 @@ def best_price(
                 used = gangs[j] * (small[j] + share * (large[j] - small[j]))
                 least += used
                 most += used
+                long_sum += branch[j] * max(left[j, large[j]], min(horizon, left[j, small[j]]))
         if value <= best_value:
-            best_value, best_at, best_horizon = value, price, horizon
+            best_value, best_at = value, price
             best_rates[:] = rates
-            # The mixture that uses the supply just so, for the slope in the split of the branches.
-            mix = 0.0 if most <= least else min(1.0, max(0.0, (supply - least) / (most - least)))
-            best_sum = 0.0
-            for j in free:
-                best_sum += branch[j] * (left[j, small[j]] + mix * (left[j, large[j]] - left[j, small[j]]))
-            for j in long:
-                best_sum += branch[j] * max(left[j, large[j]], min(horizon, left[j, small[j]]))
         if least <= supply:
             within[:] = small
             for j in long:
                 within[j] = large[j]
+            used_within, horizon_within, sum_within = least, horizon, long_sum
         if most >= supply:
             beyond[:] = large
+            used_beyond, horizon_beyond, sum_beyond = most, horizon, long_sum
         if least <= supply <= most or (price == 0.0 and least <= supply):
             break
         if least > supply:
@@ -178,6 +177,8 @@ def best_price(
         else:
             right_price, right_value, right_slope = price, value, supply - most
             low[:] = large
+        if price > 1e30:  # the least rounds allowed exceed the supply: no price makes them fit
+            break
         if left_price < 0.0 or right_price == np.inf:  # no bracket yet: go on, ever further, down to 0 at most
             price = max(0.0, price - stride) if left_price < 0.0 else price + stride
             stride *= 8.0
@@ -191,7 +192,17 @@ def best_price(
         if width <= 1e-14 * right_price or not left_price < cut < right_price:
             break
         price = cut
-    return best_at, best_value, best_horizon, best_sum, best_rates, within, beyond
+    # The mixture of both sides that uses the supply just so: its branches give the slope in their split.
+    mix = 0.0
+    if used_within < 0.0:
+        mix = 1.0
+    elif used_beyond > used_within:
+        mix = (supply - used_within) / (used_beyond - used_within)
+    sum_branch = (1.0 - mix) * sum_within + mix * sum_beyond
+    for j in free:
+        sum_branch += branch[j] * ((1.0 - mix) * left[j, within[j]] + mix * left[j, beyond[j]])
+    horizon = (1.0 - mix) * horizon_within + mix * horizon_beyond
+    return best_at, best_value, horizon, sum_branch, best_rates, within, beyond
 
 
 @njit(cache=True)

@@ -19,6 +19,7 @@ PENALTIES = st.sampled_from([0.0, 0.01, 0.5])
 
 def solved(window: eq.ScheduleWindow, form: str) -> eq.Result:
     result = eq.solve(window, backend="highs", form=form, rel_gap=0.0, abs_gap=1e-9)
+    assert result.residuals is not None
     assert result.residuals.worst <= 1e-6
     plan = result.require_plan()
     assert schedule_faults(window, plan.grants, plan.regime_of) == ()
@@ -197,15 +198,19 @@ def test_a_mask_restricts_the_rounds_to_choose_from(data, window, form):
 
     result = eq.solve(program, backend="highs", rel_gap=0.0, abs_gap=1e-9)
     values = program.encode(result.require_optimal())
-    picked = window_programs.counts_of(window, _by_choice(program, values), keep)
-    assert keep[np.arange(shape[0]), picked].all()
-    if form == "time_indexed":
-        assert result.objective == pytest.approx(best, abs=within(window))
+    if form == "counts":
+        picked = window_programs.counts_of(window, values[program.columns["choice"]], keep)
+        assert keep[np.arange(shape[0]), picked].all()
+        assert result.bound >= best - within(window)
+    else:
         micro_job = window_programs._micro_jobs(window)[0]
         grants = window_programs.grants_of(window, values[program.columns["run"]] > 0.5, micro_job)
-        assert eq.WindowPlan(window, grants).objective == pytest.approx(best, abs=within(window))
-    else:
-        assert result.bound >= best - within(window)
+        found = eq.WindowPlan(window, grants).objective
+        # Between two numbers that are kept a job may be undervalued, never overvalued.
+        assert best - within(window) <= result.objective <= found + within(window)
+        if not _has_holes(window, keep):
+            assert keep[np.arange(shape[0]), grants.sum(axis=1)].all()
+            assert found == pytest.approx(best, abs=within(window))
 
     at = int(np.flatnonzero(allowed)[every.objective[allowed].argmax()])
     point = window_programs.encode(window, eq.WindowPlan(window, every.grants[at]), form, keep)
@@ -213,9 +218,10 @@ def test_a_mask_restricts_the_rounds_to_choose_from(data, window, form):
     assert program.objective_at(point) == pytest.approx(best, abs=1e-9)
 
 
-def _by_choice(program: eq.Program, values: np.ndarray) -> np.ndarray:
-    """The columns in the order of "counts", where the choices come first."""
-    return values[program.columns["choice"]]
+def _has_holes(window: eq.ScheduleWindow, keep: np.ndarray) -> bool:
+    possible = np.arange(window.rounds + 1) <= window.tables.needs[:, None]
+    runs = np.diff(np.pad(keep & possible, ((0, 0), (1, 0))).astype(int), axis=1) == 1
+    return bool((runs.sum(axis=1) > 1).any())
 
 
 def test_a_cut_tightens_counts():

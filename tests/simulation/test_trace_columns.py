@@ -44,7 +44,7 @@ GOOD = {
         ("arrival_s", [0.0, -1.0], r"arrival_s\[1\] = -1.0: at least 0"),
         ("arrival_s", [float("nan"), 0.0], r"arrival_s\[0\] = nan: must be finite"),
         ("arrival_s", [0.0, float("inf")], r"arrival_s\[1\] = inf: must be finite"),
-        ("arrival_s", [[0.0, 1.0]], "arrival_s = .*must have 1 dimension"),
+        ("arrival_s", [[0.0, 1.0]], "arrival_s.*: must be a number"),
         ("weight", [1.0, 0.0], r"weight\[1\] = 0.0: must be greater than 0"),
         ("total_epochs", [3, 0], r"total_epochs\[1\] = 0: at least 1"),
         ("total_epochs", [3, 5], r"schedule\[1\] = .*add up to 4, total_epochs is 5"),

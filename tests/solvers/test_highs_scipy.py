@@ -236,7 +236,7 @@ def test_duals_and_reduced_costs_are_the_change_of_the_optimum(backend, sense):
             sides = [best(cost, matrix, low + s * move, high + s * move, lower) for s in (-1, 1)]
             if None in sides:
                 continue
-            centre, back, ahead = result.objective, *sides
+            centre, (back, ahead) = result.objective, sides
             if abs((ahead - centre) - (centre - back)) > 1e-7:
                 continue  # a kink: the derivative is not one number
             assert dual[i] == pytest.approx((ahead - back) / (2 * step), abs=1e-5)
@@ -403,9 +403,15 @@ def test_the_same_seed_gives_the_same_bits(threads):
 
 @pytest.mark.parametrize(
     ("common", "own", "value"),
-    [("threads", "threads", 2), ("seed", "random_seed", 5), ("time_limit", "time_limit", 7.0), ("abs_gap", "mip_abs_gap", 0.5),
-     ("rel_gap", "mip_rel_gap", 0.25), ("log", "output_flag", True)],
-)  # fmt: skip
+    [
+        ("threads", "threads", 2),
+        ("seed", "random_seed", 5),
+        ("time_limit", "time_limit", 7.0),
+        ("abs_gap", "mip_abs_gap", 0.5),
+        ("rel_gap", "mip_rel_gap", 0.25),
+        ("log", "output_flag", True),
+    ],
+)
 def test_common_options_reach_highs(monkeypatch, common, own, value):
     import highspy
 
@@ -437,7 +443,7 @@ def test_the_log_is_silent_unless_asked_for(capfd):
 def test_incumbents_and_bounds_are_streamed():
     program = knapsack(np.random.default_rng(18), size=250, rows=15)
     heard = []
-    result = eq.solve(program, "highs", rel_gap=0.002, time_limit=20.0, on_progress=heard.append)
+    result = eq.solve(program, "highs", rel_gap=0.006, time_limit=20.0, on_progress=heard.append)
     objectives = [point.objective for point in result.history if point.objective is not None]
     assert len(set(objectives)) > 1
     assert objectives == sorted(objectives)

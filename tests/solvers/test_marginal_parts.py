@@ -78,6 +78,34 @@ def test_multipliers_are_dual_feasible_and_the_bound_is_theirs(draw_small):
         assert dual.bound == pytest.approx(min(terms, 0.0), rel=1e-9, abs=1e-12)
 
 
+def best_multipliers(window):
+    """The least bound any multipliers give, by linear programming."""
+    from scipy.optimize import linprog
+
+    tables, (N, columns) = window.tables, window.tables.value.shape
+    n, rows = np.tile(np.arange(columns), N), np.repeat(np.arange(N), columns)
+    left = tables.remaining.ravel()
+    at = np.arange(N * columns)
+    # Columns: GPU price, mu_0, mu_j, and the best net value of each job.
+    matrix = np.zeros((N * columns + 1, 2 + 2 * N))
+    matrix[at, 0], matrix[at, 1] = -window.gangs[rows] * n, -tables.branch_weights[rows] * left
+    matrix[at, 2 + rows], matrix[at, 2 + N + rows] = -left, -1.0
+    matrix[-1, 1 : 2 + N] = 1.0
+    cost = np.concatenate(([window.gpus * window.rounds, 0.0], np.zeros(N), np.ones(N)))
+    sides = np.append(-tables.value.ravel(), tables.makespan_price)
+    free = [(0, None)] * (2 + N) + [(None, None)] * N
+    return min(0.0, float(linprog(cost, A_ub=matrix, b_ub=sides, bounds=free).fun))
+
+
+@pytest.mark.parametrize("makespan_weight", [0.0, 1e-3, 1.0, 10.0, 100.0])
+def test_its_multipliers_are_nearly_the_best_there_are(makespan_weight):
+    for seed in range(3):
+        window = random_window(np.random.default_rng(seed), jobs=80, gpus=24, makespan_weight=makespan_weight)
+        least, dual = best_multipliers(window), solve_dual(window)
+        assert dual.bound >= least - 1e-7 * window.tables.weight_sum
+        assert dual.bound <= least + 1e-6 * window.tables.weight_sum
+
+
 @pytest.mark.parametrize("restarts", [False, True])
 def test_branches_cover_what_they_split(draw_small, exhausted, restarts):
     rng = np.random.default_rng(33 + restarts)

@@ -23,17 +23,46 @@ def window() -> eq.ScheduleWindow:
 
 
 BAD = [
-    ("time_limit", -1.0), ("time_limit", math.nan), ("time_limit", math.inf), ("time_limit", "5"), ("time_limit", True),
-    ("rel_gap", -1e-9), ("rel_gap", math.nan), ("rel_gap", math.inf), ("rel_gap", None), ("rel_gap", "small"),
-    ("abs_gap", -1.0), ("abs_gap", math.nan), ("abs_gap", math.inf), ("abs_gap", None), ("abs_gap", [0.0]),
-    ("feasibility_tol", 0.0), ("feasibility_tol", 1e-10), ("feasibility_tol", 0.1), ("feasibility_tol", math.nan),
+    ("time_limit", -1.0),
+    ("time_limit", math.nan),
+    ("time_limit", math.inf),
+    ("time_limit", "5"),
+    ("time_limit", True),
+    ("rel_gap", -1e-9),
+    ("rel_gap", math.nan),
+    ("rel_gap", math.inf),
+    ("rel_gap", None),
+    ("rel_gap", "small"),
+    ("abs_gap", -1.0),
+    ("abs_gap", math.nan),
+    ("abs_gap", math.inf),
+    ("abs_gap", None),
+    ("abs_gap", [0.0]),
+    ("feasibility_tol", 0.0),
+    ("feasibility_tol", 1e-10),
+    ("feasibility_tol", 0.1),
+    ("feasibility_tol", math.nan),
     ("feasibility_tol", None),
-    ("threads", 0), ("threads", -2), ("threads", 1.5), ("threads", 1025), ("threads", True), ("threads", "4"),
+    ("threads", 0),
+    ("threads", -2),
+    ("threads", 1.5),
+    ("threads", 1025),
+    ("threads", True),
+    ("threads", "4"),
     ("threads", None),
-    ("seed", -1), ("seed", 2**31), ("seed", 0.5), ("seed", None), ("seed", math.nan), ("seed", True),
-    ("log", 1), ("log", "yes"), ("log", None),
-    ("backend_options", None), ("backend_options", [("highs", {})]), ("backend_options", "highs"),
-]  # fmt: skip
+    ("seed", -1),
+    ("seed", 2**31),
+    ("seed", 0.5),
+    ("seed", None),
+    ("seed", math.nan),
+    ("seed", True),
+    ("log", 1),
+    ("log", "yes"),
+    ("log", None),
+    ("backend_options", None),
+    ("backend_options", [("highs", {})]),
+    ("backend_options", "highs"),
+]
 
 
 @pytest.mark.parametrize(("name", "value"), BAD, ids=[f"{name}={value!r}" for name, value in BAD])
@@ -47,10 +76,24 @@ def test_a_value_out_of_range_or_of_the_wrong_type_is_named(name, value):
 
 
 EDGES = [
-    ("time_limit", 0.0), ("time_limit", 1e9), ("time_limit", 3), ("time_limit", np.float64(2.0)), ("rel_gap", 0), ("rel_gap", 5.0),
-    ("abs_gap", 0), ("abs_gap", 1e6), ("feasibility_tol", 1e-9), ("feasibility_tol", 1e-2), ("threads", 1),
-    ("threads", 1024), ("threads", np.int64(2)), ("seed", 0), ("seed", 2**31 - 1), ("log", True), ("log", np.False_),
-]  # fmt: skip
+    ("time_limit", 0.0),
+    ("time_limit", 1e9),
+    ("time_limit", 3),
+    ("time_limit", np.float64(2.0)),
+    ("rel_gap", 0),
+    ("rel_gap", 5.0),
+    ("abs_gap", 0),
+    ("abs_gap", 1e6),
+    ("feasibility_tol", 1e-9),
+    ("feasibility_tol", 1e-2),
+    ("threads", 1),
+    ("threads", 1024),
+    ("threads", np.int64(2)),
+    ("seed", 0),
+    ("seed", 2**31 - 1),
+    ("log", True),
+    ("log", np.False_),
+]
 
 
 @pytest.mark.parametrize(("name", "value"), EDGES, ids=[f"{name}={value!r}" for name, value in EDGES])
@@ -96,12 +139,19 @@ def test_with_time_changes_nothing_else():
 
 
 COMMON = [
-    ("highs", "time_limit", 1.0, "time_limit"), ("highs", "mip_rel_gap", 0.1, "rel_gap"), ("highs", "mip_abs_gap", 0.1, "abs_gap"),
+    ("highs", "time_limit", 1.0, "time_limit"),
+    ("highs", "mip_rel_gap", 0.1, "rel_gap"),
+    ("highs", "mip_abs_gap", 0.1, "abs_gap"),
     ("highs", "primal_feasibility_tolerance", 1e-7, "feasibility_tol"),
-    ("highs", "mip_feasibility_tolerance", 1e-7, "feasibility_tol"), ("highs", "threads", 2, "threads"),
-    ("highs", "random_seed", 2, "seed"), ("highs", "output_flag", True, "log"), ("highs", "log_to_console", True, "log"),
-    ("scipy", "time_limit", 1.0, "time_limit"), ("scipy", "mip_rel_gap", 0.1, "rel_gap"), ("scipy", "disp", True, "log"),
-]  # fmt: skip
+    ("highs", "mip_feasibility_tolerance", 1e-7, "feasibility_tol"),
+    ("highs", "threads", 2, "threads"),
+    ("highs", "random_seed", 2, "seed"),
+    ("highs", "output_flag", True, "log"),
+    ("highs", "log_to_console", True, "log"),
+    ("scipy", "time_limit", 1.0, "time_limit"),
+    ("scipy", "mip_rel_gap", 0.1, "rel_gap"),
+    ("scipy", "disp", True, "log"),
+]
 
 
 @pytest.mark.parametrize(("backend", "name", "value", "common"), COMMON, ids=[f"{b}-{n}" for b, n, _, _ in COMMON])

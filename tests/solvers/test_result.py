@@ -13,11 +13,19 @@ LIMITED = {eq.Reason.FEASIBLE, eq.Reason.NO_SOLUTION_FOUND}
 
 def result(reason: eq.Reason, plan: object = None, **changes: object) -> eq.Result:
     limit = eq.Limit.TIME if reason in LIMITED else None
-    data = dict(
-        termination=eq.Termination(reason, limit, "why it ended"), plan=plan, objective=None if plan is None else 1.0,
-        bound=math.inf if plan is None else 1.5, gap=math.inf if plan is None else 0.5, residuals=None, wall_time=0.25,
-        backend="fake", version="1", form="matrix", seed=0,
-    )  # fmt: skip
+    data = {
+        "termination": eq.Termination(reason, limit, "why it ended"),
+        "plan": plan,
+        "objective": None if plan is None else 1.0,
+        "bound": math.inf if plan is None else 1.5,
+        "gap": math.inf if plan is None else 0.5,
+        "residuals": None,
+        "wall_time": 0.25,
+        "backend": "fake",
+        "version": "1",
+        "form": "matrix",
+        "seed": 0,
+    }
     return eq.Result(**{**data, **changes})
 
 
