@@ -160,6 +160,8 @@ class _Refinement:
         """Solve "counts", tightened until its rounds pack; then "time_indexed". Return what stopped it."""
         cuts: list[window_programs.Cut] = []
         limit = Limit.METHOD
+        if self.clock.left() == 0.0:
+            return Limit.TIME
         # The few best choices of every job first: a better plan, soon, closes most of the others.
         few = np.logical_or.reduce([dual.nearest(NEAREST) for dual in self.duals])
         self._counts(few & self._possible(), cuts, proves=False)

@@ -33,7 +33,8 @@ class Options:
     log : bool
         Let the solver write its log to standard output.
     backend_options : mapping of str to mapping
-        Options of one backend, by its name: ``{"highs": {"presolve": "off"}}``.
+        Options of one backend, by its name: ``{"highs": {"presolve": "off"}}``. With backend="auto" they hold if that
+        backend is chosen; a backend chosen by name refuses those of others.
 
     Raises
     ------

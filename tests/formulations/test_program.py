@@ -357,7 +357,7 @@ def test_what_is_not_given_to_encode_is_nan():
 @given(st.data(), programs(integers=True))
 def test_any_duals_prove_a_bound(data, program):
     result = eq.solve(program, backend="highs", rel_gap=0.0)
-    best = program.objective_at(result.require_optimal()["x"])
+    best = program.objective_at(result.require_plan()["x"])
     duals = data.draw(arrays(np.float64, program.num_rows, elements=QUARTERS))
     bound = program.linear_bound(duals)
     tolerance = 1e-6 * (1 + abs(duals).sum())

@@ -72,9 +72,7 @@ def test_everything_at_once_has_the_same_optimum(kind, sense, tmp_path):
     path = tmp_path / f"program.{kind}"
     write(program, path)
     expected = eq.solve(program, backend="highs", rel_gap=0.0)
-    assert optimum(read(path)) == pytest.approx(
-        program.objective_at(program.encode(expected.require_optimal())), abs=1e-9
-    )
+    assert optimum(read(path)) == pytest.approx(program.objective_at(program.encode(expected.require_plan())), abs=1e-9)
 
 
 @pytest.mark.parametrize("sense", ["max", "min"])
@@ -104,8 +102,8 @@ def test_random_programs_come_back(kind, tmp_path, program):
     path = tmp_path / f"program.{kind}"
     write(program, path)
     solver = read(path)
-    result = eq.solve(program, backend="highs", rel_gap=0.0)
-    assert optimum(solver) == pytest.approx(program.objective_at(result.require_optimal()["x"]), abs=1e-5)
+    result = eq.solve(program, backend="highs", rel_gap=1e-6)  # HiGHS keeps rows to 1e-7 only
+    assert optimum(solver) == pytest.approx(program.objective_at(result.require_plan()["x"]), abs=1e-5)
     model = solver.getLp()
     assert model.num_col_ == program.num_columns
     order = [list(model.col_names_).index(f"x.{i}") for i in range(program.num_columns)]

@@ -106,6 +106,15 @@ def test_its_multipliers_are_nearly_the_best_there_are(makespan_weight):
         assert dual.bound <= least + 1e-6 * window.tables.weight_sum
 
 
+def test_its_multipliers_are_nearly_the_best_on_small_windows_too(draw_small):
+    rng = np.random.default_rng(37)
+    for _ in range(300):
+        window = draw_small(rng)
+        least, dual = best_multipliers(window), solve_dual(window)
+        assert dual.bound >= least - 1e-7 * window.tables.weight_sum
+        assert dual.bound <= least + 1e-6 * window.tables.weight_sum
+
+
 @pytest.mark.parametrize("restarts", [False, True])
 def test_branches_cover_what_they_split(draw_small, exhausted, restarts):
     rng = np.random.default_rng(33 + restarts)
