@@ -19,8 +19,8 @@ def scheduled(window: ScheduleWindow, counts: Indices) -> WindowPlan:
     """Pack counts[j] rounds for each job into the window, then fill and settle what is idle.
 
     Wide jobs come before narrow ones and long before short, each into its least loaded rounds. With a restart penalty
-    a schedule with one block of rounds per job is made too, and the better of the two returned. A job may get fewer rounds than asked where they cannot be packed, and more where
-    GPUs would idle.
+    a schedule with one block of rounds per job is made too, and the better of the two returned. A job may get fewer
+    rounds than asked where they cannot be packed, and more where GPUs would idle.
     """
     from . import window_kernels
 
