@@ -53,9 +53,7 @@ def time_indexed(window: ScheduleWindow, keep: Mask | None = None) -> Program:
     """Choose which micro-job runs in which round: ``run[p, t] = 1`` (the paper's Y_j[k, t]).
 
     The logarithm of a job's utility is tabulated over its number of rounds and linked to the micro-jobs by
-    ``choice``, so the objective is exact. `keep` as in :func:`counts`, save
-    that a job of falling gains may also get a number between two that are listed; the program then values it at no more
-    than it is worth.
+    ``choice``, so the objective is exact. `keep` as in :func:`counts`.
     """
     build = ProgramBuilder(sense="max")
     T, gangs, tables = window.rounds, window.gangs, window.tables
