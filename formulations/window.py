@@ -237,7 +237,7 @@ class ScheduleWindow:
         Parameters
         ----------
         form : {"counts", "time_indexed"}
-            "time_indexed" is the paper's: a binary per micro-job and round. "counts" decides only how many rounds each
+            "time_indexed" is the paper's: a binary per job and round. "counts" decides only how many rounds each
             job gets, a relaxation; `decode` packs them.
         """
         from . import window_programs

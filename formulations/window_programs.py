@@ -50,73 +50,31 @@ def counts(window: ScheduleWindow, keep: Mask | None = None, cuts: Sequence[Cut]
 
 
 def time_indexed(window: ScheduleWindow, keep: Mask | None = None) -> Program:
-    """Choose which micro-job runs in which round: ``run[p, t] = 1`` (the paper's Y_j[k, t]).
+    """Choose which job runs in which round: ``grant[j, t] = 1``.
 
-    The logarithm of a job's utility is tabulated over its number of rounds and linked to the micro-jobs by
-    ``choice``, so the objective is exact. `keep` as in :func:`counts`.
+    The paper's micro-jobs Y_j[k, t] follow: a job's regimes run in order, so the number of rounds it has had decides
+    which one a granted round runs, and rows for their order would only repeat it. Whatever the order is worth stands in
+    the table over the number of rounds, linked to the grants by ``choice``, so the objective is exact. `keep` as in
+    :func:`counts`.
     """
     build = ProgramBuilder(sense="max")
-    T, gangs, tables = window.rounds, window.gangs, window.tables
-    micro_job, micro_need, earliest = _micro_jobs(window)
-    P, t = len(micro_job), np.arange(T)
-    run = build.add_binaries("run", (P, T), upper=np.where(t >= earliest[:, None], 1.0, 0.0))
+    jobs, t = np.arange(len(window.gangs)), np.arange(window.rounds)
+    grant = build.add_binaries("grant", (len(jobs), window.rounds))
     options = _options(window, keep)
     job, rounds, choice = _choices(build, window, options, whole=_needs_binaries(window) | _has_gaps(options))
-    build.add_rows(
-        "granted", (len(gangs),), terms=[(micro_job[:, None], run, 1.0), (job, choice, -rounds)], lower=0, upper=0
-    )
-    build.add_rows("capacity", (T,), terms=[(t, run, gangs[micro_job][:, None])], upper=window.gpus)
-    limited = np.flatnonzero(micro_need < T)
-    build.add_rows(
-        "regime_length",
-        (len(limited),),
-        terms=[(np.arange(len(limited))[:, None], run[limited], 1.0)],
-        upper=micro_need[limited],
-    )
-    later = np.flatnonzero(np.append(False, micro_job[1:] == micro_job[:-1]))  # micro-jobs with a predecessor
-    row = np.arange(len(later) * T).reshape(-1, T)
-    p, now, past = (index.ravel() for index in np.meshgrid(np.arange(len(later)), t, t, indexing="ij"))
-    earlier = past < now
-    p, now, past = p[earlier], now[earlier], past[earlier]
-    build.add_rows(
-        "regime_order",
-        (len(later), T),
-        upper=0,
-        terms=[
-            (row, run[later], micro_need[later - 1][:, None]),
-            (row[p, now], run[later - 1][p, past], -1.0),
-        ],
-    )
-    several = np.flatnonzero(np.bincount(micro_job, minlength=len(gangs)) > 1)
-    place = np.full(len(gangs), -1)
-    place[several] = np.arange(len(several))
-    of_several = np.flatnonzero(place[micro_job] >= 0)
-    build.add_rows(
-        "one_regime",
-        (len(several), T),
-        upper=1,
-        terms=[(place[micro_job[of_several]][:, None] * T + t, run[of_several], 1.0)],
-    )
-    extra = _restarts(build, window, run, micro_job) if window.restart_penalty else []
+    build.add_rows("granted", jobs.shape, terms=[(jobs[:, None], grant, 1.0), (job, choice, -rounds)], lower=0, upper=0)
+    build.add_rows("capacity", t.shape, terms=[(t, grant, window.gangs[:, None])], upper=window.gpus)
+    extra = _restarts(build, window, grant) if window.restart_penalty else []
     _set_objective(build, window, job, rounds, choice, extra)
-    return build.program(gap_unit=tables.weight_sum)
+    return build.program(gap_unit=window.tables.weight_sum)
 
 
 def decode(window: ScheduleWindow, values: Floats, form: str) -> WindowPlan:
     """Turn column values of the program in this form into a plan."""
     if form == "counts":
         return scheduled(window, counts_of(window, values))
-    micro_job, _, _ = _micro_jobs(window)
-    ran = values[: len(micro_job) * window.rounds].reshape(-1, window.rounds) > 0.5
-    return settled(window, grants_of(window, ran, micro_job))
-
-
-def grants_of(window: ScheduleWindow, ran: Mask, micro_job: Indices) -> Mask:
-    """Return which job runs when, shape (N, T), from which micro-job does."""
-    grants = np.zeros((len(window.gangs), window.rounds), dtype=np.bool_)
-    micro, t = np.nonzero(ran)
-    grants[micro_job[micro], t] = True
-    return grants
+    grants = values[: len(window.gangs) * window.rounds].reshape(-1, window.rounds) > 0.5
+    return settled(window, grants)
 
 
 def counts_of(window: ScheduleWindow, values: Floats, keep: Mask | None = None) -> Indices:
@@ -136,9 +94,7 @@ def encode(window: ScheduleWindow, plan: WindowPlan, form: str, keep: Mask | Non
     if "horizon" in program.columns:
         values[program.columns["horizon"]] = window.tables.makespan(plan.rounds_granted)
     if form == "time_indexed":
-        micro_job, _, _ = _micro_jobs(window)
-        k = np.arange(len(micro_job)) - np.searchsorted(micro_job, micro_job)
-        values[program.columns["run"]] = plan.regime_of[micro_job] == k[:, None]
+        values[program.columns["grant"]] = plan.grants
         if "start" in program.columns:
             values[program.columns["start"]] = starts(plan.grants, window.is_running)
             had: Indices = np.cumsum(plan.grants, axis=1) - plan.grants
@@ -226,53 +182,36 @@ def _has_gaps(options: Mask) -> Mask:
     return np.asarray(ends.sum(axis=1) > 1)
 
 
-def _micro_jobs(window: ScheduleWindow) -> tuple[Indices, Indices, Indices]:
-    """Return job, rounds needed and earliest round of every micro-job that can start within the window."""
-    needs, first = window.tables.regime_needs, window.regime_starts[:-1]
-    job = np.repeat(np.arange(len(first)), np.diff(window.regime_starts))
-    before = np.cumsum(needs) - needs
-    earliest = before - before[first[job]] if len(job) else before
-    reached = earliest < window.rounds
-    return job[reached], needs[reached], earliest[reached]
-
-
-def _restarts(
-    build: ProgramBuilder, window: ScheduleWindow, run: Indices, micro_job: Indices
-) -> list[tuple[Indices, Floats]]:
+def _restarts(build: ProgramBuilder, window: ScheduleWindow, grant: Indices) -> list[tuple[Indices, Floats]]:
     """Add restarts, and work conservation as a constraint: filling afterwards could cost restarts."""
-    N, T, t = len(window.gangs), window.rounds, np.arange(window.rounds)
-    start = build.add_columns("start", (N, T), upper=1.0)
-    row = np.arange(N * T).reshape(N, T)
-    running = np.zeros((N, T))
+    shape, t, needs = grant.shape, np.arange(window.rounds), window.tables.needs[:, None]
+    row = np.arange(grant.size).reshape(shape)
+    start = build.add_columns("start", shape, upper=1.0)
+    running = np.zeros(shape)
     running[:, 0] = window.is_running
     build.add_rows(
         "restart",
-        (N, T),
+        shape,
         lower=-running,
-        terms=[(row, start, 1.0), (row[micro_job], run, -1.0), (row[micro_job][:, 1:], run[:, :-1], 1.0)],
+        terms=[(row, start, 1.0), (row, grant, -1.0), (row[:, 1:], grant[:, :-1], 1.0)],
     )
-    used = build.add_columns("used", (T,), upper=window.gpus)
-    build.add_rows(
-        "gpus_used", (T,), lower=0, upper=0, terms=[(t, run, window.gangs[micro_job][:, None]), (t, used, -1.0)]
-    )
+    used = build.add_columns("used", t.shape, upper=window.gpus)
+    build.add_rows("gpus_used", t.shape, lower=0, upper=0, terms=[(t, grant, window.gangs[:, None]), (t, used, -1.0)])
     # ended[j, t] = 1 only if job j has had all its rounds before t.
-    needs = window.tables.needs
-    ended = build.add_binaries("ended", (N, T), upper=np.where(t >= needs[:, None], 1.0, 0.0))
-    p, now, past = (index.ravel() for index in np.meshgrid(np.arange(len(micro_job)), t, t, indexing="ij"))
-    can_end = (past < now) & (now >= needs[micro_job[p]])
-    p, now, past = p[can_end], now[can_end], past[can_end]
+    ended = build.add_binaries("ended", shape, upper=np.where(t >= needs, 1.0, 0.0))
+    job, now, past = np.nonzero((t[:, None] > t) & (t[:, None] >= needs[:, :, None]))
     build.add_rows(
         "ended_after",
-        (N, T),
+        shape,
         upper=0,
-        terms=[(row, ended, np.minimum(needs, T + 1)[:, None]), (row[micro_job[p], now], run[p, past], -1.0)],
+        terms=[(row, ended, np.minimum(needs, window.rounds + 1)), (row[job, now], grant[job, past], -1.0)],
     )
     # Idle GPUs below the gang, unless the job runs or has ended.
-    room = window.gpus - window.gangs + 1
+    room = (window.gpus - window.gangs + 1)[:, None]
     build.add_rows(
         "work_conservation",
-        (N, T),
-        lower=room[:, None],
-        terms=[(row, used[None, :], 1.0), (row[micro_job], run, room[micro_job][:, None]), (row, ended, room[:, None])],
+        shape,
+        lower=room,
+        terms=[(row, used, 1.0), (row, grant, room), (row, ended, room)],
     )
-    return [(start.ravel(), np.full(N * T, -window.restart_penalty))]
+    return [(start.ravel(), np.full(grant.size, -window.restart_penalty))]

@@ -153,21 +153,13 @@ def test_a_schedule_that_breaks_a_rule_is_no_point_of_time_indexed(data, window)
     assert (worst >= 1.0 - 1e-9) == bool(kinds & {"capacity", "completed"})
 
 
-@pytest.mark.parametrize("penalty", [0.0, 0.1])
-def test_regimes_out_of_order_are_no_point_of_time_indexed(penalty):
-    job = eq.WindowJob(
-        id=0, gpus=1, finished_epochs=0, total_epochs=2, regimes=[eq.Regime(1, 60.0), eq.Regime(1, 60.0)]
-    )
-    window = eq.ScheduleWindow([job], gpus=1, rounds=2, round_s=60.0, restart_penalty=penalty)
-    plan = eq.WindowPlan(window, np.array([[True, True]]))
-    program, values = window.program("time_indexed"), window.encode(plan, "time_indexed")
-    run = program.columns["run"]
-    assert values[run].tolist() == [[1, 0], [0, 1]]
-    assert program.residuals_at(values).worst == 0.0
-    for swapped in ([[0, 1], [1, 0]], [[1, 1], [0, 0]], [[0, 0], [1, 1]]):
-        wrong = values.copy()
-        wrong[run] = swapped
-        assert program.residuals_at(wrong).worst >= 1.0
+@given(windows(max_jobs=3, max_rounds=4))
+def test_regimes_follow_from_the_grants_of_time_indexed_in_order(window):
+    plan = eq.solve(window, backend="highs", form="time_indexed").require_plan()
+    for j, row in enumerate(plan.regime_of):
+        ran = row[row >= 0]
+        needs = window.tables.regime_needs[window.regime_starts[j] : window.regime_starts[j + 1]]
+        assert ran.tolist() == np.repeat(np.arange(len(needs)), needs)[: len(ran)].tolist()
 
 
 @given(windows(max_jobs=4, max_rounds=3, restart_penalty=st.sampled_from([0.01, 0.5])))
@@ -203,8 +195,7 @@ def test_a_mask_restricts_the_rounds_to_choose_from(data, window, form):
         assert keep[np.arange(shape[0]), picked].all()
         assert result.bound >= best - within(window)
     else:
-        micro_job = window_programs._micro_jobs(window)[0]
-        grants = window_programs.grants_of(window, values[program.columns["run"]] > 0.5, micro_job)
+        grants = values[program.columns["grant"]] > 0.5
         found = eq.WindowPlan(window, grants).objective
         assert keep[np.arange(shape[0]), grants.sum(axis=1)].all()
         assert result.objective == pytest.approx(best, abs=within(window))
@@ -237,9 +228,9 @@ def test_the_programs_are_what_they_say(window):
         assert program.problem_class in (eq.ProblemClass.LP, eq.ProblemClass.MILP)  # LP: all jobs have ended
         assert program.gap_unit == window.tables.weight_sum
     assert counts.num_columns <= len(window.gangs) * (window.rounds + 1) + 1
-    assert timed.columns["run"].shape[1] == window.rounds
+    assert timed.columns["grant"].shape == (len(window.gangs), window.rounds)
     assert counts.integer[counts.columns["choice"]].all()
-    assert timed.integer[timed.columns["run"]].all()
+    assert timed.integer[timed.columns["grant"]].all()
     assert (timed.columns.keys() >= {"start", "used", "ended"}) == bool(window.restart_penalty)
     assert ("horizon" in counts.columns) == bool(window.makespan_weight)
 
