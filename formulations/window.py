@@ -257,7 +257,7 @@ class ScheduleWindow:
         from . import window_programs
 
         self._check_form(form)
-        return window_programs.encode(self, plan, form)
+        return window_programs.encode(self, plan, self.program(form))
 
     def _check_form(self, form: str) -> None:
         if form not in self.forms:

@@ -83,17 +83,21 @@ def counts_of(window: ScheduleWindow, values: Floats, keep: Mask | None = None) 
     return _chosen(window, job, rounds, values[choice])
 
 
-def encode(window: ScheduleWindow, plan: WindowPlan, form: str, keep: Mask | None = None) -> Floats:
-    """Turn a plan into column values of the program in this form; columns that follow from the others are nan."""
+def check_plan(window: ScheduleWindow, plan: WindowPlan) -> None:
+    """Raise InvalidInput unless `plan` is a schedule of as many jobs and rounds as the window has."""
     if not isinstance(plan, WindowPlan) or plan.grants.shape != (len(window.gangs), window.rounds):
         raise InvalidInput("plan", type(plan).__name__, "must be a WindowPlan of this window's jobs and rounds")
-    program = counts(window, keep) if form == "counts" else time_indexed(window, keep)
+
+
+def encode(window: ScheduleWindow, plan: WindowPlan, program: Program, keep: Mask | None = None) -> Floats:
+    """Turn a plan into column values of the window's program, built with the same `keep`."""
+    check_plan(window, plan)
     values = np.full(program.num_columns, np.nan)
     job, rounds, _ = _choice_index(_options(window, keep), 0)
     values[program.columns["choice"]] = plan.rounds_granted[job] == rounds
     if "horizon" in program.columns:
         values[program.columns["horizon"]] = window.tables.makespan(plan.rounds_granted)
-    if form == "time_indexed":
+    if "grant" in program.columns:
         values[program.columns["grant"]] = plan.grants
         if "start" in program.columns:
             values[program.columns["start"]] = starts(plan.grants, window.is_running)

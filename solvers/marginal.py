@@ -125,7 +125,7 @@ class _Incumbent:
     def offer_start(self, plan: Any) -> None:
         from ..formulations.window_check import schedule_faults
 
-        window_programs.encode(self.window, plan, "counts")  # refuses what is no plan of this window
+        window_programs.check_plan(self.window, plan)
         plan = WindowPlan(self.window, plan.grants)
         faults = schedule_faults(self.window, plan.grants, plan.regime_of)
         if faults:
@@ -197,7 +197,7 @@ class _Refinement:
         keep = self._possible()
         program = window_programs.time_indexed(self.window, keep)
         plan = self.best.plan
-        start = None if plan is None else window_programs.encode(self.window, plan, "time_indexed", keep)
+        start = None if plan is None else window_programs.encode(self.window, plan, program, keep)
         answer = self._solve("time_indexed", program, start)
         what = f"time_indexed (HiGHS, {len(program.columns['choice'])} of {keep.size} choices)"
         if answer.values is not None and program.residuals_at(answer.values).worst <= 10 * self.options.feasibility_tol:

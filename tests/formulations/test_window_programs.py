@@ -202,7 +202,7 @@ def test_a_mask_restricts_the_rounds_to_choose_from(data, window, form):
         assert found == pytest.approx(best, abs=within(window))
 
     at = int(np.flatnonzero(allowed)[every.objective[allowed].argmax()])
-    point = window_programs.encode(window, eq.WindowPlan(window, every.grants[at]), form, keep)
+    point = window_programs.encode(window, eq.WindowPlan(window, every.grants[at]), program, keep)
     assert program.residuals_at(point).worst <= 1e-9
     assert program.objective_at(point) == pytest.approx(best, abs=1e-9)
 
