@@ -31,6 +31,9 @@ class InvalidInput(EquipoiseError, ValueError):  # noqa: N818 - the name users r
         shown = repr(value) if isinstance(value, str) else str(value)
         super().__init__(f"{field}{place} = {shown[:80]}: {why}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.field, self.value, self.why, self.index)
+
 
 class BackendNotFound(EquipoiseError, LookupError):  # noqa: N818
     """No backend has this name; the message gives the nearest one."""
@@ -60,3 +63,6 @@ class NoSolution(EquipoiseError):  # noqa: N818
     def __init__(self, message: str, result: Any) -> None:
         super().__init__(message)
         self.result = result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.result)

@@ -17,6 +17,9 @@ from .errors import InvalidInput
 if TYPE_CHECKING:
     from os import PathLike
 
+    from gurobipy import Env as GurobiEnv
+    from gurobipy import Model as GurobiModel
+    from pyomo.environ import ConcreteModel
     from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
@@ -203,29 +206,15 @@ class Program:
             integrality=_worst(np.abs(whole - np.rint(whole))),
         )
 
-    def linear_bound(self, duals: Floats) -> float:
-        """Return the bound on a linear objective that `duals`, shape (rows,), prove, integrality aside.
+    def linear_bound(self, duals: Floats, slopes: Floats | None = None) -> float:
+        """Return the bound on the objective that `duals`, shape (rows,), prove, integrality aside; infinite if none.
 
-        Weak duality: no feasible point is better, whatever the duals are. A dual whose side of the row is infinite
-        counts as 0. Reduced costs below 1e-9 of their column's terms against an infinite bound are rounding and
-        count as 0.
+        Weak duality: no feasible point is better, whatever the duals are. With log terms, `slopes`, shape (terms,), are
+        those of lines above the logarithms. See :func:`equipoise.formulations.program_bounds.proved_bound`.
         """
-        flip = 1.0 if self.sense == "max" else -1.0
-        y = flip * np.asarray(duals, dtype=np.float64)
-        y = np.where((y > 0) & np.isinf(self.row_upper), 0.0, np.where((y < 0) & np.isinf(self.row_lower), 0.0, y))
-        entries = self.matrix.values * y[self.matrix.row_of_entry()]
-        cost = flip * self.objective
-        n = self.num_columns
-        reduced = cost - np.bincount(self.matrix.columns, weights=entries, minlength=n)[:n]
-        size = np.abs(cost) + np.bincount(self.matrix.columns, weights=np.abs(entries), minlength=n)[:n]
-        side = np.where(reduced > 0, self.upper, self.lower)
-        reduced = np.where(np.isinf(side) & (np.abs(reduced) <= 1e-9 * np.maximum(size, 1.0)), 0.0, reduced)
-        used_rows, used = y != 0, reduced != 0
-        row_side = np.where(y > 0, self.row_upper, self.row_lower)
-        total = [*(y[used_rows] * row_side[used_rows]).tolist(), *(reduced[used] * side[used]).tolist()]
-        if any(math.isinf(term) for term in total):
-            return flip * math.inf
-        return flip * math.fsum([flip * self.offset, *total])
+        from .program_bounds import proved_bound
+
+        return proved_bound(self, duals, slopes)
 
     def to_scipy(self) -> csr_array:
         """Return the rows as a scipy.sparse CSR array, shape (rows, columns)."""
@@ -233,6 +222,38 @@ class Program:
 
         matrix = self.matrix
         return csr_array((matrix.values, matrix.columns, matrix.starts), shape=(self.num_rows, self.num_columns))
+
+    def to_pyomo(self) -> ConcreteModel:
+        """Return a Pyomo model with a Var and a Constraint for each named block, to extend and solve as Pyomo does.
+
+        `values_from_pyomo` reads the solved model back. Needs the extra ``equipoise[pyomo]``.
+        """
+        from .program_pyomo import pyomo_model
+
+        return pyomo_model(self)
+
+    def values_from_pyomo(self, model: ConcreteModel) -> Floats:
+        """Return the values of a solved model that `to_pyomo` gave, shape (columns,), ready for `decode`."""
+        from .program_pyomo import pyomo_values
+
+        return pyomo_values(self, model)
+
+    def to_gurobi(self, env: GurobiEnv | None = None) -> GurobiModel:
+        """Return a Gurobi model with the named blocks as its variables and constraints, to extend and optimise.
+
+        `values_from_gurobi` reads the solved model back. Needs the extra ``equipoise[gurobi]``, and a licence for the
+        program's size once it is optimised.
+        """
+        from .program_gurobi import gurobi_model
+
+        model: GurobiModel = gurobi_model(self, env)
+        return model
+
+    def values_from_gurobi(self, model: GurobiModel) -> Floats:
+        """Return the values of a solved model that `to_gurobi` gave, shape (columns,), ready for `decode`."""
+        from .program_gurobi import gurobi_values
+
+        return gurobi_values(self, model)
 
     def write_lp(self, path: str | PathLike[str]) -> None:
         """Write the program in CPLEX LP format; UnsupportedProblem if it has log terms."""
@@ -248,4 +269,5 @@ class Program:
 
 
 def _worst(*violations: Floats) -> float:
-    return max(0.0, *(float(v.max(initial=0.0)) for v in violations))
+    worst = [float(v.max(initial=0.0)) for v in violations]
+    return math.inf if any(math.isnan(each) for each in worst) else max(0.0, *worst)
