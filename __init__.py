@@ -21,6 +21,8 @@ from .formulations.program import ProblemClass, Program, Residuals
 from .formulations.program_builder import ProgramBuilder
 from .formulations.window import Regime, ScheduleWindow, WindowJob
 from .formulations.window_plan import WindowPlan
+from .solvers.choice import Candidate, CandidateTable, candidates
+from .solvers.isolation import Isolation
 from .solvers.options import Options
 from .solvers.registry import BackendRow, BackendTable, backends
 from .solvers.result import HistoryPoint, Limit, Reason, Result, Termination
@@ -33,9 +35,12 @@ __all__ = [
     "BackendRow",
     "BackendTable",
     "BackendUnavailable",
+    "Candidate",
+    "CandidateTable",
     "EquipoiseError",
     "HistoryPoint",
     "InvalidInput",
+    "Isolation",
     "LicenseLimit",
     "Limit",
     "NoSolution",
@@ -53,5 +58,6 @@ __all__ = [
     "WindowJob",
     "WindowPlan",
     "backends",
+    "candidates",
     "solve",
 ]

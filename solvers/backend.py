@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,17 +12,38 @@ from ..formulations.program import ProblemClass, Program
 from .options import Options
 from .result import Limit, Reason
 
-#: on_progress(objective or None, bound): called as the incumbent or the bound improves.
-Progress = Callable[[float | None, float], None]
+#: Common options that a backend may be unable to honour; one that is set and not honoured is refused.
+OPTIONAL = ("threads", "seed", "warm_start", "log")
+
+
+class Progress(Protocol):
+    """Called by a backend as its incumbent or its bound improves."""
+
+    def __call__(self, objective: float | None, bound: float, incumbent: Any = None) -> None:
+        """Report the incumbent's objective (None: none yet), the bound, and the incumbent itself.
+
+        The incumbent is a vector of values by column, or for a special backend a plan. What is reported survives
+        whatever becomes of the backend afterwards.
+        """
+        ...
 
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether a backend can run here: `reason` says why not, and how to change it."""
+    """Whether a backend can run here.
+
+    Attributes
+    ----------
+    reason : str
+        Why it is not usable, and how to change that.
+    limit : str
+        What its licence limits ("2,000 variables and rows"); empty if nothing. "auto" passes a limited one over.
+    """
 
     usable: bool
     version: str = ""
     reason: str = ""
+    limit: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +53,7 @@ class Task:
     Attributes
     ----------
     problem : the formulation
+        In a process of its own, a general backend is given the program here as well.
     form : str
         Which of its programs.
     program : Program or None
@@ -62,9 +83,16 @@ class Answer:
     plan : object or None
         The answer itself (special backends).
     bound : float or None
-        A proven bound; None if there is none.
+        The backend's bound; None if there is none. With `duals` it is not used: they prove one.
     duals, reduced_costs : ndarray of float or None
-        By row and column; change of the optimal objective per unit.
+        By row and column of an LP or LOG program: change of the optimal objective per unit.
+    slopes : ndarray of float or None
+        By log term: change of the optimal objective per unit inside the logarithm; by default its derivative at
+        `values`.
+    ray : ndarray of float or None
+        By row: multipliers that prove a linear program infeasible (Farkas).
+    notes : tuple of str
+        What a reader of the result should know.
     """
 
     claim: Reason
@@ -75,35 +103,58 @@ class Answer:
     bound: float | None = None
     duals: NDArray[np.float64] | None = None
     reduced_costs: NDArray[np.float64] | None = None
+    slopes: NDArray[np.float64] | None = None
+    ray: NDArray[np.float64] | None = None
     notes: tuple[str, ...] = ()
 
 
 class Backend(Protocol):
-    """A solver behind the common door.
+    """A solver behind the common door; subclass it for the defaults.
 
     Attributes
     ----------
     name : str
-    classes : frozenset of ProblemClass
-        Programs it accepts (general backends), or empty.
-    formulations : frozenset of str
-        Names of formulations it reads directly (special backends), or empty.
     licence : str
         Of the solver behind it.
+    classes : frozenset of ProblemClass
+        Programs it reads (general backends). Programs with log terms reach one that does not read them as tangent
+        cuts, so LP gives LOG and MILP gives MILOG as well.
+    formulations : frozenset of str
+        Names of formulations it reads directly (special backends).
+    honours : frozenset of str
+        Which of the `OPTIONAL` common options it honours. The others are honoured by all.
     uses : frozenset of str
         Backends it may hand work to; their `backend_options` are passed on.
+    isolated : bool
+        Whether it always runs in a process of its own.
     """
 
     name: str
-    classes: frozenset[ProblemClass]
-    formulations: frozenset[str]
     licence: str
-    uses: frozenset[str]
+    classes: frozenset[ProblemClass] = frozenset()
+    formulations: frozenset[str] = frozenset()
+    honours: frozenset[str] = frozenset()
+    uses: frozenset[str] = frozenset()
+    isolated: bool = False
 
     def probe(self) -> Availability:
         """Say whether it can run here; never raise."""
         ...
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Solve the task within the options, honouring every one of them or refusing it."""
+        """Solve the task within the options, honouring every one of them.
+
+        Raise InvalidInput for an own option that is wrong and LicenseLimit for a program too large; an ordinary
+        outcome is an Answer.
+        """
         ...
+
+
+def gaps(program: Program, options: Options) -> tuple[float, float]:
+    """Return the (relative, absolute) gap to ask of a solver whose relative gap is in max(|objective|, 1e-9).
+
+    A gap in the program's own unit is an absolute one to a solver.
+    """
+    if program.gap_unit is None:
+        return options.rel_gap, options.abs_gap
+    return 0.0, max(options.abs_gap, options.rel_gap * program.gap_unit)

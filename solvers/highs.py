@@ -11,7 +11,7 @@ import numpy as np
 
 from ..formulations.errors import InvalidInput
 from ..formulations.program import ProblemClass, Program
-from .backend import Answer, Availability, Progress, Task
+from .backend import Answer, Availability, Backend, Progress, Task, gaps
 from .options import Options
 from .result import Limit, Reason
 
@@ -32,14 +32,13 @@ TOLERANCE_SHARE = 0.1
 SMALLEST_TOLERANCE = 1e-10
 
 
-class Highs:
+class Highs(Backend):
     """HiGHS through its own Python interface, given arrays."""
 
     name = "highs"
-    classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
-    formulations: frozenset[str] = frozenset()
-    uses: frozenset[str] = frozenset()
     licence = "MIT"
+    classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
+    honours = frozenset({"threads", "seed", "warm_start", "log"})
 
     def probe(self) -> Availability:
         """Say whether highspy is installed."""
@@ -105,14 +104,10 @@ def pass_program(solver: Any, program: Program) -> None:
 
 def _options(program: Program, options: Options) -> dict[str, Any]:
     tolerance = max(SMALLEST_TOLERANCE, TOLERANCE_SHARE * options.feasibility_tol)
-    # A gap in the problem's own unit is an absolute one to HiGHS; its relative gap is ours when there is no unit.
-    fixed = program.gap_unit is not None
-    absolute = (
-        max(options.abs_gap, options.rel_gap * program.gap_unit) if program.gap_unit is not None else options.abs_gap
-    )
+    relative, absolute = gaps(program, options)
     return {
         "time_limit": math.inf if options.time_limit is None else options.time_limit,
-        "mip_rel_gap": 0.0 if fixed else options.rel_gap,
+        "mip_rel_gap": relative,
         "mip_abs_gap": absolute,
         "primal_feasibility_tolerance": tolerance,
         "mip_feasibility_tolerance": tolerance,
@@ -143,7 +138,11 @@ def _listen(solver: Any, program: Program, on_progress: Progress) -> None:
 
     def heard(kind: int, message: str, out: Any, back: Any, data: Any) -> None:
         primal = out.mip_primal_bound
-        on_progress(None if not math.isfinite(primal) or primal == worst else primal, out.mip_dual_bound)
+        on_progress(
+            None if not math.isfinite(primal) or primal == worst else primal,
+            out.mip_dual_bound,
+            np.array(out.mip_solution) if kind == int(cb.HighsCallbackType.kCallbackMipImprovingSolution) else None,
+        )
 
     solver.setCallback(heard, None)
     solver.startCallback(cb.HighsCallbackType.kCallbackMipImprovingSolution)
@@ -181,7 +180,6 @@ def _answer(solver: Any, program: Program, status: Any, notes: tuple[str, ...]) 
             and SolutionStatus(info.dual_solution_status) == SolutionStatus.kSolutionStatusFeasible
         ):
             duals, reduced = np.array(solution.row_dual), np.array(solution.col_dual)
-            bound = program.linear_bound(duals)
     if program.problem_class is ProblemClass.MILP and math.isfinite(info.mip_dual_bound):
         bound = info.mip_dual_bound
     message = "" if claim is Reason.OPTIMAL else f"HiGHS: {solver.modelStatusToString(status)}"

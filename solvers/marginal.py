@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from ..formulations import window_programs
 from ..formulations.errors import InvalidInput
-from ..formulations.program import Floats, Indices, ProblemClass, Program
+from ..formulations.program import Floats, Indices, Program
 from ..formulations.window import ScheduleWindow
 from ..formulations.window_pack import scheduled
 from ..formulations.window_plan import WindowPlan
-from .backend import Answer, Availability, Progress, Task
+from .backend import Answer, Availability, Backend, Progress, Task
 from .highs import BACKEND as HIGHS
 from .marginal_cuts import violated_cuts
 from .marginal_dual import Dual, branches, solve_dual
@@ -33,7 +33,7 @@ NEAREST = 3
 MOST_BRANCHES = 16
 
 
-class Marginal:
+class Marginal(Backend):
     """Rounds where they gain most per GPU at a price that the dual sets; then packed, filled and checked.
 
     When the gap exceeds what is asked for, the numbers of rounds that could still be better (few, by the dual) go to
@@ -41,10 +41,10 @@ class Marginal:
     """
 
     name = "marginal"
-    classes: frozenset[ProblemClass] = frozenset()
-    formulations = frozenset({"ScheduleWindow"})
-    uses = frozenset({"highs"})
     licence = "Apache-2.0"
+    formulations = frozenset({"ScheduleWindow"})
+    honours = frozenset({"threads", "seed", "warm_start", "log"})
+    uses = frozenset({"highs"})
 
     def probe(self) -> Availability:
         """Say whether numba is installed."""
@@ -120,7 +120,7 @@ class _Incumbent:
             self.plan, self.objective = plan, plan.objective
             if note:
                 self.notes.append(note)
-        self._on_progress(self.objective, self.bound)
+        self._on_progress(self.objective, self.bound, self.plan)
 
     def offer_start(self, plan: Any) -> None:
         from ..formulations.window_check import schedule_faults
@@ -142,7 +142,7 @@ class _Incumbent:
             self.bound = max(bound, self.objective)
             if note:
                 self.notes.append(note)
-        self._on_progress(self.objective, self.bound)
+        self._on_progress(self.objective, self.bound, self.plan)
 
     def closed(self) -> bool:
         return self.bound - self.objective <= self._gap
@@ -215,7 +215,7 @@ class _Refinement:
         )
         return HIGHS.solve(Task(problem=self.window, form=form, program=program, start=start), options, self._progress)
 
-    def _progress(self, objective: float | None, bound: float) -> None:
+    def _progress(self, objective: float | None, bound: float, incumbent: Any = None) -> None:
         """What HiGHS finds on the way is of a restricted program: only the plan in hand is reported."""
 
     def _possible(self) -> NDArray[np.bool_]:

@@ -9,38 +9,62 @@ from importlib import import_module
 from typing import Any
 
 from ..formulations.errors import BackendNotFound, UnsupportedProblem
-from .backend import Availability, Backend
+from ..formulations.program import ProblemClass
+from .backend import Backend
 
-# In order of preference for backend="auto": special backends first. Each module holds one object named BACKEND.
+# In order of preference for backend="auto": special backends first. Each module holds one object named BACKEND, or,
+# for a family ("pyomo:glpk"), a function `backend(name)` that makes the member of any name.
 BACKENDS = {
     "marginal": "marginal",
+    "gurobi": "gurobi",
     "highs": "highs",
+    "clarabel": "clarabel_cones",
+    "scip": "scip",
+    "pyomo:highs": "pyomo_solvers",
+    "pyomo:cbc": "pyomo_solvers",
+    "pyomo:glpk": "pyomo_solvers",
+    "pyomo:ipopt": "pyomo_solvers",
     "scipy": "scipy_milp",
+    "ortools": "ortools_cp_sat",
 }
+FAMILIES = {"pyomo": "pyomo_solvers"}
 
 
-def find_backend(name: str) -> Backend:
+def find_backend(name: Any) -> Backend:
     """Return the backend of this name; BackendNotFound, naming the nearest, if there is none."""
+    family, _, member = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if family in FAMILIES and member:
+        made: Backend = import_module(f".{FAMILIES[family]}", __package__).backend(name)
+        return made
     if not isinstance(name, str) or name not in BACKENDS:
-        near = difflib.get_close_matches(str(name), BACKENDS, n=1, cutoff=0.4)
+        near = difflib.get_close_matches(name, BACKENDS, n=1, cutoff=0.5) if isinstance(name, str) else []
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise BackendNotFound(f"no backend {name!r}: {hint}there are {', '.join(BACKENDS)}")
     backend: Backend = import_module(f".{BACKENDS[name]}", __package__).BACKEND
     return backend
 
 
+def reads(backend: Backend, wanted: ProblemClass) -> bool:
+    """Whether the backend reads programs of this class: itself, or as tangent cuts on its logarithms."""
+    linear = {ProblemClass.LOG: ProblemClass.LP, ProblemClass.MILOG: ProblemClass.MILP}.get(wanted, wanted)
+    return wanted in backend.classes or linear in backend.classes
+
+
 def accepts(backend: Backend, problem: Any) -> bool:
     """Whether the backend can state this problem, installed or not."""
     if type(problem).__name__ in backend.formulations:
         return True
-    return problem_class(problem) in backend.classes
+    return reads(backend, problem_class(problem))
 
 
-def problem_class(problem: Any) -> Any:
+def problem_class(problem: Any) -> ProblemClass:
     """Return the class of the problem's program, without building it where the formulation declares it."""
     if not hasattr(problem, "program"):
         raise UnsupportedProblem(f"cannot solve a {type(problem).__name__}: give a formulation or a Program")
-    return problem.problem_class if hasattr(problem, "problem_class") else problem.program().problem_class
+    declared: ProblemClass = (
+        problem.problem_class if hasattr(problem, "problem_class") else problem.program().problem_class
+    )
+    return declared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +74,7 @@ class BackendRow:
     Attributes
     ----------
     name, version, licence, reason : str
-        `reason` says why it is not usable, and is empty when it is.
+        `reason` says why it is not usable, or what its licence limits; empty otherwise.
     usable : bool
     classes : tuple of str
         Problem classes and formulations it accepts.
@@ -72,18 +96,20 @@ class BackendTable(tuple[BackendRow, ...]):
     def __str__(self) -> str:
         head = ("name", "version", "usable", "accepts", "licence", "reason")
         lines = [
-            head,
-            *(
-                (r.name, r.version or "-", "yes" if r.usable else "no", ", ".join(r.classes), r.licence, r.reason)
-                for r in self
-            ),
+            (r.name, r.version or "-", "yes" if r.usable else "no", ", ".join(r.classes), r.licence, r.reason)
+            for r in self
         ]
-        widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-        return "\n".join(
-            "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines
-        )
+        return columns_text([head, *lines])
 
     __repr__ = __str__
+
+
+def columns_text(lines: list[tuple[str, ...]]) -> str:
+    """Return lines of cells as text in aligned columns."""
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
 
 
 def backends(problem: Any = None, usable: bool | None = None) -> BackendTable:
@@ -110,13 +136,13 @@ def _rows(problem: Any, usable: bool | None) -> Iterable[BackendRow]:
         backend = find_backend(name)
         if problem is not None and not accepts(backend, problem):
             continue
-        found: Availability = backend.probe()
+        found = backend.probe()
         if usable is None or found.usable is usable:
             yield BackendRow(
                 name=name,
                 version=found.version,
                 usable=found.usable,
                 licence=backend.licence,
-                reason=found.reason,
-                classes=(*sorted(c.value for c in backend.classes), *sorted(backend.formulations)),
+                reason=found.reason or (f"licence limited to {found.limit}" if found.limit else ""),
+                classes=(*(c.value for c in ProblemClass if reads(backend, c)), *sorted(backend.formulations)),
             )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +100,8 @@ class Result(Generic[Plan]):
     seed : int
     notes : tuple of str
         What the backend did that a reader should know: which bound this is, fallbacks, the fate of a warm start.
+    candidates : tuple of Candidate
+        With ``explain=True``: why "auto" took one backend and passed over the others; prints as a table.
     """
 
     termination: Termination
@@ -117,6 +119,7 @@ class Result(Generic[Plan]):
     form: str
     seed: int
     notes: tuple[str, ...] = ()
+    candidates: tuple[Any, ...] = ()
 
     def require_plan(self) -> Plan:
         """Return the plan; raise NoSolution, carrying this result, when there is none."""

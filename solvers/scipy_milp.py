@@ -12,7 +12,7 @@ import numpy as np
 
 from ..formulations.errors import InvalidInput
 from ..formulations.program import ProblemClass
-from .backend import Answer, Availability, Progress, Task
+from .backend import Answer, Availability, Backend, Progress, Task
 from .options import Options
 from .result import Limit, Reason
 
@@ -32,13 +32,12 @@ FROM_HIGHS = {
 }
 
 
-class ScipyMilp:
+class ScipyMilp(Backend):
     """scipy's linear and mixed-integer solver."""
 
     name = "scipy"
     classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
-    formulations: frozenset[str] = frozenset()
-    uses: frozenset[str] = frozenset()
+    honours = frozenset({"log"})
     licence = "BSD-3-Clause"
 
     def probe(self) -> Availability:
@@ -48,21 +47,10 @@ class ScipyMilp:
         return Availability(True, version("scipy"))
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Solve by `scipy.optimize.milp`, or `linprog` for an LP, which also gives duals.
-
-        Refuses what scipy cannot honour: more than one thread, a seed, a warm start, an absolute gap on its own.
-        """
+        """Solve by `scipy.optimize.milp`, or `linprog` for an LP, which also gives duals."""
         program = task.program
         assert program is not None
         own = options.own(self.name, {"time_limit": "time_limit", "mip_rel_gap": "rel_gap", "disp": "log"})
-        refused = {
-            "threads": options.threads != 1,
-            "seed": options.seed != 0,
-            "warm_start": options.warm_start is not None,
-        }
-        for name, is_set in refused.items():
-            if is_set:
-                raise InvalidInput(name, getattr(options, name), "the scipy backend cannot honour it; use 'highs'")
         for name in own:
             if name not in ("presolve", "node_limit"):
                 raise InvalidInput("backend_options['scipy']", name, "scipy takes presolve and node_limit")
@@ -130,7 +118,7 @@ def _linear(task: Task, options: Options, own: dict[str, Any]) -> Answer:
         options=settings,
     )
     claim, limit = _end(found.status, found.message)
-    values = duals = reduced = bound = None
+    values = duals = reduced = None
     if found.status == 0:
         values = np.asarray(found.x)
         duals = np.zeros(program.num_rows)
@@ -141,13 +129,11 @@ def _linear(task: Task, options: Options, own: dict[str, Any]) -> Answer:
             duals[below] -= sides[above.sum() :]
         duals *= flip
         reduced = flip * (np.asarray(found.lower.marginals) + np.asarray(found.upper.marginals))
-        bound = program.linear_bound(duals)
     return Answer(
         claim=claim,
         limit=limit,
         message="" if found.status == 0 else f"scipy: {found.message}",
         values=values,
-        bound=bound,
         duals=duals,
         reduced_costs=reduced,
     )

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from ..formulations.errors import BackendUnavailable, InvalidInput, UnsupportedProblem
-from ..formulations.program import Floats, Program, Residuals
+from ..formulations.errors import EquipoiseError, UnsupportedProblem
+from ..formulations.program import Floats, Program
+from .answers import well_formed, words_of
 from .backend import Answer, Backend, Task
+from .choice import CandidateTable, check_form, check_named, choose, weigh
+from .isolation import Isolation, run_isolated
 from .options import Options
-from .registry import accepts, backends, find_backend
-from .result import CLOSED_GAP, HistoryPoint, Limit, Reason, Result, Termination
+from .registry import find_backend
+from .result import HistoryPoint, Limit, Reason, Result
+from .tangents import run_backend
+from .verify import Listener, verified
 
 
 def solve(
     problem: Any,
-    backend: str = "auto",
+    backend: str | Backend = "auto",
     *,
     form: str | None = None,
+    isolate: bool | Isolation = False,
+    explain: bool = False,
     on_progress: Callable[[HistoryPoint], None] | None = None,
     **options: Any,
 ) -> Result[Any]:
@@ -30,10 +37,15 @@ def solve(
     Parameters
     ----------
     problem : formulation or Program
-    backend : str
-        A name from :func:`backends`, or "auto": the first usable one that accepts the problem, special backends first.
+    backend : str or Backend
+        A name from :func:`backends`; "auto", the first that can (see :func:`candidates`); or a backend object.
     form : str, optional
         Which of the problem's programs a general backend is given, from `problem.forms`; the first by default.
+    isolate : bool or Isolation
+        Run the backend in a process of its own, which is ended at the time limit plus a grace period: a solver that
+        hangs or crashes takes nothing with it.
+    explain : bool
+        Fill `Result.candidates`: why "auto" took one backend and passed over the others.
     on_progress : callable, optional
         Called with a :class:`HistoryPoint` as the incumbent or the bound improves.
     **options
@@ -42,78 +54,71 @@ def solve(
     Returns
     -------
     Result
-        Always, for any ordinary outcome: infeasible, unbounded, out of time.
+        Always, for any ordinary outcome: infeasible, unbounded, out of time, a solver that fails.
 
     Raises
     ------
     BackendNotFound, BackendUnavailable, LicenseLimit, UnsupportedProblem, InvalidInput, TypeError
         Faults of the call or of the environment, before anything runs.
     """
-    chosen_options = Options(**options)
-    solver, version = _choose(problem, backend, form, chosen_options)
-    special = type(problem).__name__ in solver.formulations
-    form = "special" if special else problem.forms[0] if form is None else form
     started = time.perf_counter()
-    history: list[HistoryPoint] = []
-
-    def progress(objective: float | None, bound: float) -> None:
-        point = HistoryPoint(time.perf_counter() - started, objective, bound)
-        history.append(point)
-        if on_progress is not None:
-            on_progress(point)
-
-    if special:
-        task = Task(problem=problem, form=form)
-        answer = solver.solve(task, chosen_options, progress)
-    else:
-        program = problem.program(form)
-        task = Task(problem=problem, form=form, program=program, start=_start(problem, program, form, chosen_options))
-        if program.num_columns:
-            left = chosen_options.time_limit
-            if left is not None:
-                left = max(0.0, left - (time.perf_counter() - started))
-            answer = solver.solve(task, chosen_options.with_time(left), progress)
-        else:
-            answer = _empty(program)
-    return _verified(task, answer, chosen_options, started, history, solver.name, version)
-
-
-def _choose(problem: Any, name: str, form: str | None, options: Options) -> tuple[Backend, str]:
-    for other in options.backend_options:
-        find_backend(other)
+    chosen = Options(**options)
+    for other in chosen.backend_options:
+        if other != getattr(backend, "name", None):
+            find_backend(other)
     if problem is None:  # backends(None) lists them all
         raise UnsupportedProblem("cannot solve a NoneType: give a formulation or a Program")
-    if name == "auto":
-        table = backends(problem)
-        if form is not None:  # a form is a program: only a general backend reads one
-            table = type(table)(row for row in table if find_backend(row.name).classes)
-        usable = next((row for row in table if row.usable), None)
-        if usable is None:
-            if not table:
-                raise UnsupportedProblem(f"no backend can state this {type(problem).__name__}")
-            raise BackendUnavailable("; ".join(f"{row.name}: {row.reason}" for row in table))
-        solver, version = find_backend(usable.name), usable.version
+    check_form(problem, form)
+
+    @cache
+    def build() -> Program:
+        program: Program = problem.program(form or problem.forms[0])
+        return program
+
+    if backend == "auto":
+        solver, version = choose(problem, form, chosen, build)
     else:
-        solver = find_backend(name)
-        if not accepts(solver, problem):
-            able = [row.name for row in backends(problem)]
-            raise UnsupportedProblem(
-                f"{name} cannot state this {type(problem).__name__}; "
-                + (f"use backend={able[0]!r}" if able else "no backend can")
-            )
-        found = solver.probe()
-        if not found.usable:
-            raise BackendUnavailable(f"backend {name!r} cannot run here: {found.reason}")
-        version = found.version
-        for other in options.backend_options:
-            if other != name and other not in solver.uses:
-                raise InvalidInput("backend_options", other, f"the chosen backend is {name!r}: these would be ignored")
-    if form is not None:
-        if form not in problem.forms:
-            raise InvalidInput("form", form, f"must be one of {', '.join(problem.forms)}")
-        if not solver.classes:
-            raise InvalidInput("form", form, f"{solver.name} reads the problem itself; name a general backend instead")
-    return solver, version
+        solver = backend if not isinstance(backend, str) and hasattr(backend, "probe") else find_backend(backend)
+        version = check_named(solver, problem, form, chosen)
+    considered = CandidateTable(weigh(problem, form, chosen, build) if explain else ())
+
+    if type(problem).__name__ in solver.formulations and form is None:
+        task = Task(problem=problem, form="special")
+    else:
+        program = build()
+        task = Task(
+            problem=problem,
+            form=form or problem.forms[0],
+            program=program,
+            start=_start(problem, program, form or problem.forms[0], chosen),
+        )
+    listener = Listener(task, chosen, started, on_progress)
+    answer = _answer(solver, task, chosen, listener, isolate)
+    listener.raise_callers_error()
+    return verified(task, answer, chosen, listener, backend=solver.name, version=version, candidates=considered)
+
+
+def _answer(solver: Backend, task: Task, options: Options, listener: Listener, isolate: bool | Isolation) -> Answer:
+    """Run the backend; whatever becomes of it, short of the caller's own faults, is an Answer."""
+    program = task.program
+    if program is not None and not program.num_columns:
+        return _empty(program)
+    if options.time_limit is not None and program is not None:
+        options = options.with_time(max(0.0, options.time_limit - listener.elapsed()))
+    try:
+        if isolate or solver.isolated:
+            how = isolate if isinstance(isolate, Isolation) else Isolation()
+            answer = run_isolated(solver, task, options, listener, how)
+        else:
+            answer = run_backend(solver, task, options, listener)
+    except EquipoiseError:
+        raise
+    except MemoryError:
+        return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.MEMORY, message=f"{solver.name} ran out of memory")
+    except (Exception, SystemExit) as error:
+        listener.raise_callers_error()
+        return Answer(claim=Reason.NUMERICAL, message=f"{solver.name} failed: {words_of(error)}")
+    return well_formed(answer, task, solver.name)
 
 
 def _start(problem: Any, program: Program, form: str, options: Options) -> Floats | None:
@@ -128,102 +133,3 @@ def _empty(program: Program) -> Answer:
     if program.residuals_at(nothing).row > 0:
         return Answer(claim=Reason.INFEASIBLE)
     return Answer(claim=Reason.OPTIMAL, values=nothing, bound=program.objective_at(nothing))
-
-
-def _verified(
-    task: Task, answer: Answer, options: Options, started: float, history: list[HistoryPoint], name: str, version: str
-) -> Result[Any]:
-    problem = task.problem
-    sign = 1.0 if getattr(problem, "sense", "max") == "max" else -1.0
-    plan, objective, residuals = _evaluated(task, answer, options)
-    bound = sign * math.inf if answer.bound is None or math.isnan(answer.bound) else float(answer.bound)
-    trouble = (answer.message or "the backend failed") if answer.claim is Reason.NUMERICAL else ""
-    if residuals is not None and not residuals.worst <= options.feasibility_tol:
-        allowed = options.feasibility_tol
-        trouble = f"the answer violates its own problem by {residuals.worst:.3g} (feasibility_tol {allowed:g})"
-    elif objective is not None and sign * (bound - objective) < 0:
-        excess = sign * (objective - bound)
-        if excess > options.feasibility_tol * max(1.0, abs(objective)):
-            trouble = f"the backend's bound {bound:.12g} is on the wrong side of a verified plan by {excess:.3g}"
-            bound = sign * math.inf
-        else:
-            bound = objective
-    elif objective is not None and not math.isfinite(objective):
-        trouble = "the plan's objective is not finite"
-
-    gap = math.inf
-    if objective is not None and math.isfinite(bound) and math.isfinite(objective):
-        gap = abs(bound - objective) / problem.gap_scale(objective)
-    if trouble:
-        termination = Termination(Reason.NUMERICAL, message=trouble)
-    elif plan is not None and objective is not None:
-        if gap <= max(options.rel_gap, CLOSED_GAP) or abs(bound - objective) <= options.abs_gap:
-            termination = Termination(Reason.OPTIMAL, message=answer.message)
-        else:
-            termination = Termination(Reason.FEASIBLE, answer.limit or Limit.METHOD, answer.message)
-    elif answer.claim is Reason.INFEASIBLE:
-        termination, bound = Termination(Reason.INFEASIBLE, message=answer.message), -sign * math.inf
-    elif answer.claim in (Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED):
-        termination, bound = Termination(answer.claim, message=answer.message), sign * math.inf
-    else:
-        termination = Termination(Reason.NO_SOLUTION_FOUND, answer.limit or Limit.METHOD, answer.message)
-
-    wall_time = time.perf_counter() - started
-    history.append(HistoryPoint(wall_time, objective, bound))
-    return Result(
-        termination=termination,
-        plan=plan,
-        objective=objective,
-        bound=bound,
-        gap=gap,
-        residuals=residuals,
-        duals=_by_block(task.program, "rows", answer.duals),
-        reduced_costs=_by_block(task.program, "columns", answer.reduced_costs),
-        wall_time=wall_time,
-        history=tuple(history),
-        backend=name,
-        version=version,
-        form=task.form,
-        seed=options.seed,
-        notes=answer.notes,
-    )
-
-
-def _evaluated(task: Task, answer: Answer, options: Options) -> tuple[Any, float | None, Residuals | None]:
-    """Return the plan with its objective and residuals, all from the problem's own data."""
-    problem, program = task.problem, task.program
-    if program is None:
-        if answer.plan is None:
-            return None, None, None
-        return answer.plan, *problem.evaluate(answer.plan)
-    if answer.values is None:
-        return None, None, None
-    values = _whole(program, np.asarray(answer.values, dtype=np.float64), options.feasibility_tol)
-    residuals = program.residuals_at(values)
-    if not residuals.worst <= options.feasibility_tol:  # nothing is decoded from values that are no solution
-        return None, None, residuals
-    plan = (
-        problem.decode(values, answer.duals) if problem is program else problem.decode(values, answer.duals, task.form)
-    )
-    if hasattr(problem, "evaluate"):
-        objective, own = problem.evaluate(plan)
-        return plan, objective, Residuals(*(max(a, b) for a, b in zip(_three(residuals), _three(own), strict=True)))
-    return plan, program.objective_at(values), residuals
-
-
-def _three(residuals: Residuals) -> tuple[float, float, float]:
-    return residuals.bound, residuals.row, residuals.integrality
-
-
-def _whole(program: Program, values: Floats, tolerance: float) -> Floats:
-    """Round integer columns and clip to bounds, unless that breaks a row the values themselves keep."""
-    rounded = np.where(program.integer, np.rint(values), values)
-    rounded = np.clip(rounded, program.lower, program.upper)
-    near = np.abs(rounded - values).max(initial=0.0) <= 1e-4
-    return rounded if near and program.residuals_at(rounded).worst <= tolerance else values
-
-
-def _by_block(program: Program | None, what: str, values: Floats | None) -> dict[str, Floats] | None:
-    if program is None or values is None:
-        return None
-    return {name: values[index] for name, index in getattr(program, what).items()}

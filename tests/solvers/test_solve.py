@@ -11,19 +11,18 @@ import pytest
 
 import equipoise as eq
 from equipoise.solvers import registry
-from equipoise.solvers.backend import Answer, Availability
+from equipoise.solvers.backend import Answer, Availability, Backend
 
 Reason, Limit = eq.Reason, eq.Limit
 
 
-class Fake:
+class Fake(Backend):
     """A backend that gives the answer it was made with, after reporting the points it was made with."""
 
     name = "fake"
     classes = frozenset({eq.ProblemClass.LP, eq.ProblemClass.MILP})
-    formulations: frozenset[str] = frozenset()
     licence = "none"
-    uses: frozenset[str] = frozenset()
+    honours = frozenset({"threads", "seed", "warm_start", "log"})
 
     def __init__(self, answer, points=(), formulations=()):
         self.answer, self.points, self.calls = answer, points, []
@@ -216,7 +215,8 @@ def test_a_missing_bound_is_an_infinity(install, sense, bound, values):
 def test_without_a_plan_the_bound_is_kept(install):
     install(Fake(answer(None, bound=8.0, limit=Limit.TIME, claim=Reason.NO_SOLUTION_FOUND, message="out of time")))
     result = eq.solve(knapsack(), "fake")
-    assert str(result.termination) == "NO_SOLUTION_FOUND (time limit): out of time"
+    assert str(result.termination).startswith("NO_SOLUTION_FOUND (time limit): it ran out of time before it had a plan")
+    assert str(result.termination).endswith("[out of time]")
     assert (result.plan, result.objective, result.residuals, result.bound) == (None, None, None, 8.0)
 
 
@@ -229,10 +229,19 @@ def test_a_time_limit_keeps_incumbent_bound_and_gap(install):
     assert result.require_plan()["take"].tolist() == [1.0, 0.0, 0.0]
 
 
+def puzzle():
+    """max a + b over 2a - 4b = 1, both whole and free: nothing satisfies it, and nothing at hand proves that."""
+    build = eq.ProgramBuilder(sense="max")
+    x = build.add_columns("x", (2,), lower=-math.inf, integer=True)
+    build.add_rows("row", (1,), terms=[(0, x, [2.0, -4.0])], lower=1.0, upper=1.0)
+    build.set_objective([(x, 1.0)])
+    return build.program()
+
+
 @pytest.mark.parametrize("claim", list(Reason))
 def test_every_claim_without_values_ends_without_a_plan_and_never_optimal(install, claim):
     install(Fake(answer(None, bound=None, claim=claim, message="no")))
-    result = eq.solve(knapsack(), "fake")
+    result = eq.solve(puzzle(), "fake")
     kept = {Reason.INFEASIBLE, Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED, Reason.NUMERICAL}
     assert result.termination.reason is (claim if claim in kept else Reason.NO_SOLUTION_FOUND)
     assert (result.termination.limit is Limit.METHOD) == (claim not in kept)
@@ -247,6 +256,96 @@ def test_a_verified_plan_refutes_the_claim_that_there_is_none(install, claim):
     result = eq.solve(knapsack(), "fake")
     assert result.termination.reason is Reason.FEASIBLE
     assert result.objective == 6.0
+
+
+def test_a_claim_that_a_simple_point_refutes_is_numerical(install):
+    install(Fake(answer(None, bound=None, claim=Reason.INFEASIBLE)))
+    result = eq.solve(knapsack(), "fake")
+    assert result.termination.reason is Reason.NUMERICAL
+    assert "a simple point satisfies" in result.termination.message
+
+
+def test_a_claim_that_the_bounds_of_columns_refute_is_numerical(install):
+    install(Fake(answer(None, bound=None, claim=Reason.UNBOUNDED)))
+    result = eq.solve(knapsack(), "fake")
+    assert result.termination.reason is Reason.NUMERICAL
+    assert "bounds prove 11" in result.termination.message
+
+
+@pytest.mark.parametrize("sense", ["max", "min"])
+def test_a_bound_that_a_single_step_refutes_is_numerical(install, sense):
+    """Zeros called optimal: taking any one thing is better."""
+    install(Fake(answer([0.0, 0.0, 0.0], bound=0.0)))
+    result = eq.solve(knapsack(sense), "fake")
+    assert result.termination.reason is Reason.NUMERICAL
+    assert "changing column 0 by 1 is better" in result.termination.message
+    assert nothing_is_proved(result, sense)
+
+
+@pytest.mark.parametrize("sense", ["max", "min"])
+def test_the_best_verified_incumbent_survives_a_worse_answer(install, sense):
+    sign = 1.0 if sense == "max" else -1.0
+    garbage = [np.full(3, math.nan), np.array([1.0, 1.0, 1.0]), np.zeros(7)]
+
+    class Streams(Fake):
+        def solve(self, task, options, on_progress):
+            for values in (np.array([1.0, 0.0, 0.0]), BEST, np.array([0.0, 1.0, 0.0]), *garbage):
+                on_progress(0.0, sign * 9.0, values)
+            return self.answer
+
+    install(Streams(answer(None, bound=None, claim=Reason.NO_SOLUTION_FOUND, limit=Limit.TIME)))
+    result = eq.solve(knapsack(sense), "fake")
+    assert (result.termination.reason, result.termination.limit) == (Reason.FEASIBLE, Limit.TIME)
+    assert (result.objective, result.bound) == (sign * 6.0, sign * 9.0)
+    assert result.plan["take"].tolist() == BEST.tolist()
+    install(Streams(answer([1.0, 1.0, 1.0], bound=sign * 9.0)))
+    result = eq.solve(knapsack(sense), "fake")
+    assert result.termination.reason is Reason.NUMERICAL
+    assert result.plan["take"].tolist() == BEST.tolist()
+    install(Streams(answer(None, bound=None, claim=Reason.INFEASIBLE)))
+    assert eq.solve(knapsack(sense), "fake").termination.reason is Reason.NUMERICAL
+
+
+def test_an_exception_in_a_backend_is_an_outcome_not_a_crash(install):
+    class Raises(Fake):
+        def solve(self, task, options, on_progress):
+            on_progress(5.0, 9.0, np.array([1.0, 0.0, 0.0]))
+            raise self.answer
+
+    install(Raises(ZeroDivisionError("pivot")))
+    result = eq.solve(knapsack(), "fake")
+    assert result.termination.reason is Reason.NUMERICAL
+    assert result.termination.message == "fake failed: ZeroDivisionError: pivot"
+    assert result.objective == 5.0
+    install(Raises(MemoryError()))
+    result = eq.solve(knapsack(), "fake")
+    assert (result.termination.reason, result.termination.limit) == (Reason.FEASIBLE, Limit.MEMORY)
+    assert "[fake ran out of memory]" in result.termination.message
+    install(Raises(eq.InvalidInput("backend_options", 3, "no")))
+    with pytest.raises(eq.InvalidInput):
+        eq.solve(knapsack(), "fake")
+
+
+def test_a_backend_object_needs_no_registry():
+    result = eq.solve(knapsack(), Fake(answer()), backend_options={"fake": {"depth": 3}})
+    assert (result.backend, result.termination.reason) == ("fake", Reason.OPTIMAL)
+
+
+def test_explain_says_why_each_backend_was_taken_or_passed_over():
+    result = eq.solve(knapsack(), explain=True)
+    table = {row.name: row for row in result.candidates}
+    assert [row.name for row in result.candidates if row.taken] == ["highs"]
+    assert table["highs"].reason == "reads MILP programs"
+    assert table["marginal"].reason == "reads ScheduleWindow only"
+    assert table["clarabel"].reason == "cannot state MILP programs"
+    assert table["scipy"].reason == "highs comes first"
+    assert "passed over" in str(result.candidates)
+    assert eq.solve(knapsack()).candidates == ()
+    assert {row.name: row for row in eq.candidates(knapsack(), threads=2)}["scipy"].reason == "cannot honour threads"
+    special = eq.candidates(window())
+    assert [(row.name, row.reason) for row in special if row.taken] == [("marginal", "made for ScheduleWindow")]
+    general = {row.name: row.reason for row in eq.candidates(window(), form="counts")}
+    assert general["marginal"] == "reads the problem itself, not its program 'counts'"
 
 
 def test_a_backend_that_failed_is_numerical_even_with_a_plan(install):

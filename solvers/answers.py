@@ -1,0 +1,87 @@
+"""What a backend says, made fit to be read: the right types and shapes, or words on what is wrong with it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..formulations.program import Floats
+from .backend import Answer, Task
+from .result import Limit, Reason
+
+
+def well_formed(answer: Any, task: Task, name: str) -> Answer:
+    """Return the backend's answer with arrays of floats; what cannot be read is left out, and the claim NUMERICAL."""
+    if not isinstance(answer, Answer):
+        return Answer(claim=Reason.NUMERICAL, message=f"{name} returned a {type(answer).__name__} and not an Answer")
+    wrong: dict[str, str] = {}
+    read: dict[str, Any] = {}
+    for field, count in _shapes(task).items():
+        given = getattr(answer, field)
+        read[field] = None if given is None else as_floats(given)
+        if given is not None and read[field] is None:
+            wrong[field] = "not numbers"
+        elif given is not None and count is not None and read[field].shape != (count,):
+            wrong[field], read[field] = f"of shape {read[field].shape} and not ({count},)", None
+    bound = None if answer.bound is None else as_number(answer.bound)
+    if answer.bound is not None and bound is None:
+        wrong["bound"] = "not a number"
+    read["bound"] = None if bound is None or math.isnan(bound) else bound
+    kinds: dict[str, tuple[type, ...]] = {"claim": (Reason,), "limit": (Limit, type(None)), "message": (str,)}
+    for field, kind in kinds.items():
+        if not isinstance(getattr(answer, field), kind):
+            wrong[field] = f"a {type(getattr(answer, field)).__name__}"
+    try:
+        read["notes"] = tuple(str(note) for note in answer.notes)
+    except Exception:
+        read["notes"], wrong["notes"] = (), "no texts"
+    if wrong:
+        read["bound"] = None
+        faults = ", ".join(f"its {field} is {what}" for field, what in wrong.items())
+        read.update(claim=Reason.NUMERICAL, limit=None, message=f"{name} gave an answer that cannot be read: {faults}")
+    return replace(answer, **read)
+
+
+def as_floats(given: Any) -> Floats | None:
+    """Return an array of numbers as floats, None if it is no such thing."""
+    try:
+        array = np.asarray(given)
+        return array.astype(np.float64, copy=False) if array.dtype.kind in "biuf" else None
+    except Exception:
+        return None
+
+
+def as_number(given: Any) -> float | None:
+    """Return a number as a float, which may be nan or infinite; None if it is no number."""
+    if isinstance(given, bool | str | bytes):
+        return None
+    try:
+        return float(given)
+    except Exception:
+        return None
+
+
+def words_of(error: BaseException) -> str:
+    """Return type and text of an exception of whatever kind."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__
+
+
+def _shapes(task: Task) -> dict[str, int | None]:
+    """Return the arrays of an answer with their lengths, where the task has a program to say so."""
+    program = task.program
+    if program is None:
+        return dict.fromkeys(("values", "duals", "reduced_costs", "slopes", "ray"))
+    rows, columns = program.num_rows, program.num_columns
+    return {
+        "values": columns,
+        "duals": rows,
+        "reduced_costs": columns,
+        "slopes": len(program.log_weights),
+        "ray": rows,
+    }
