@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .failures import OK, CommandError
+from .failures import FAILED, OK, CommandError
 
 
 def bench_window(
@@ -51,6 +51,24 @@ def bench_prediction(*, jobs: int, seed: int, as_json: bool) -> int:
     from ..validation.benchmark_prediction import prediction_rows
 
     return _print_rows(prediction_rows(jobs=jobs, seed=seed), as_json=as_json)
+
+
+def bench_agreement(*, count: int, seed: int, backends: list[str] | None, as_json: bool) -> int:
+    """Solve random programs with every backend; the exit code is 1 if any disagrees with the optimum."""
+    from ..validation.agreement import agreement
+    from .progress import Counted
+
+    with Counted("programs") as counted:
+        tallies = agreement(count=count, seed=seed, names=split_names(backends), on_program=counted)
+    _print_rows([tally.row() for tally in tallies], as_json=as_json)
+    return FAILED if any(tally.disagreements for tally in tallies) else OK
+
+
+def bench_door(*, jobs: int, gpus: int, repeats: int, as_json: bool) -> int:
+    """Time `solve` beside the bare solvers on the same window."""
+    from ..validation.benchmark_door import door_rows
+
+    return _print_rows(door_rows(jobs=jobs, gpus=gpus, repeats=repeats), as_json=as_json)
 
 
 def split_names(given: list[str] | None) -> list[str] | None:

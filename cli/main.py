@@ -117,12 +117,40 @@ def _snapshot(
     )
 
 
-@app.command("backends")
-def _backends(as_json: Json = False) -> Action:
+@app.command("backends", short_help="List the solvers, check them, or say which one an instance gets.")
+def _backends(
+    check: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[,NAME]",
+            help="Run the contract on these backends: names, all, or MODULE:ATTRIBUTE for an object of your own.",
+        ),
+    ] = None,
+    instance: Annotated[
+        str | None,
+        typer.Option(
+            "--for", metavar="INSTANCE.json", help="Say why auto takes or passes over each; - reads standard input."
+        ),
+    ] = None,
+    form: Annotated[str | None, typer.Option(help="With --for: a program of the instance.")] = None,
+    rel_gap: Annotated[float | None, typer.Option(help="With --for: the gap asked for [1e-4].")] = None,
+    threads: Annotated[int | None, typer.Option(help="With --for: threads [1].")] = None,
+    seed: Annotated[int | None, typer.Option(help="With --for and --check: the seed [0].")] = None,
+    as_json: Json = False,
+) -> Action:
     """List the solvers: which can run here, and why the others cannot."""
-    from .backends import list_backends
+    from .backends import backends_command
 
-    return partial(list_backends, as_json=as_json)
+    return partial(
+        backends_command,
+        check=check,
+        instance=instance,
+        form=form,
+        rel_gap=rel_gap,
+        threads=threads,
+        seed=seed,
+        as_json=as_json,
+    )
 
 
 @app.command("schema", short_help="Print the JSON Schema of instances or plans.")

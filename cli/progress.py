@@ -84,3 +84,40 @@ class SolveProgress:
             return f"solving  {elapsed:.1f} s  no incumbent yet  bound {point.bound:.6g}"
         gap = abs(point.bound - point.objective) / self._window.gap_scale(point.objective)
         return f"solving  {elapsed:.1f} s  incumbent {point.objective:.6g}  bound {point.bound:.6g}  gap {gap:.2g}"
+
+
+class Counted:
+    """Context manager whose calls (done, total) show as a bar on standard error; nothing off a terminal.
+
+    Parameters
+    ----------
+    what : str
+        What is counted.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Counted:
+        if sys.stderr is not None and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            self._bar = Progress(*columns, console=Console(stderr=True, highlight=False), transient=True)
+            self._task = self._bar.add_task(self._what, total=None)
+            self._bar.start()
+        return self
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show how far it is."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, total=total)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
