@@ -1,9 +1,11 @@
 # Everything runs from a virtual environment made here: nothing but make and a Python is needed beforehand.
 #   make demo    plan a generated cluster, print the plan, write demo.html
-#   make test    the whole test suite
+#   make test    the whole test suite; with EXTRAS=test,all on every solver that pip can install
 #   make lint types docs bench
+#   make verify-full   the long form of the tests that count: all solvers on 500 random programs of each kind
 
 VENV := .venv
+EXTRAS ?= test
 BIN := $(VENV)/bin
 LINK := $(VENV)/types/equipoise
 STAMP := $(VENV)/.installed
@@ -17,7 +19,7 @@ PYTHON = $(shell for python in python3 python3.13 python3.12 python3.11 python; 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types docs bench clean
+.PHONY: help demo test lint types docs bench verify-full clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -49,7 +51,7 @@ $(LINK): | $(BIN)/python
 demo: $(STAMP)-core
 	$(BIN)/equipoise demo --html demo.html
 
-test: $(STAMP)-test
+test: $(STAMP)-$(EXTRAS)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: $(STAMP)-dev
@@ -68,6 +70,10 @@ bench: $(STAMP)-bench
 	$(BIN)/python -m equipoise bench window --jobs 2000 --gpus 256 --seed 0
 	$(BIN)/python -m equipoise bench handoff
 	$(BIN)/python -m equipoise bench prediction
+
+verify-full: $(STAMP)-all
+	$(BIN)/python -m equipoise bench agreement --count 500
+	$(BIN)/python -m equipoise backends --check all
 
 clean:
 	rm -rf $(VENV) build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -1,0 +1,81 @@
+"""Pyomo's solver plugins, run without a trace: no file, message or warning left behind."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from functools import cache
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+
+class SolverFailed(Exception):  # noqa: N818 - said of a solver, not of us
+    """A solver's program ended with an error; the text is in its words."""
+
+
+def run_plugin(plugin: Any, model: Any, folder: Path, **keywords: Any) -> Any:
+    """Let one of Pyomo's plugins solve a model; return its results, not yet loaded into the model.
+
+    Parameters
+    ----------
+    folder : Path
+        Where Pyomo and the solver write their files.
+    **keywords
+        Of the plugin's `solve`.
+
+    Raises
+    ------
+    SolverFailed
+        If the program ended with an error.
+    subprocess.TimeoutExpired
+        If Pyomo ended the program, which it does about a second after the limit it was given.
+    """
+    from pyomo.common.errors import ApplicationError
+    from pyomo.common.log import LoggingIntercept
+    from pyomo.common.tempfiles import TempfileManager
+
+    said, before = StringIO(), TempfileManager.tempdir
+    # Pyomo has one stack of temporary files; what an exception leaves on it is dropped with this context.
+    with LoggingIntercept(said, "pyomo"), TempfileManager:
+        TempfileManager.tempdir = str(folder)
+        try:
+            return plugin.solve(model, load_solutions=False, **keywords)
+        except ApplicationError as error:
+            raise SolverFailed(said.getvalue() or str(error)) from error
+        finally:
+            TempfileManager.tempdir = before
+
+
+def load(model: Any, results: Any) -> None:
+    """Put the solution of Pyomo's results into the model."""
+    from pyomo.common.log import LoggingIntercept
+
+    with LoggingIntercept(StringIO(), "pyomo"):  # it warns of whatever is not optimal
+        model.solutions.load_from(results)
+
+
+@contextmanager
+def scratch(log: bool) -> Iterator[Path]:
+    """Give a folder for temporary files; keep plugins from printing, unless the log is wanted."""
+    with tempfile.TemporaryDirectory(prefix="equipoise-") as folder:
+        if log:
+            yield Path(folder)
+        else:
+            with redirect_stdout(StringIO()):
+                yield Path(folder)
+
+
+@cache
+def stated_version(path: str, changed: int) -> str:
+    """Return the version that a program states; it is asked once, and again when its file has changed."""
+    switch = "-quit" if Path(path).stem == "cbc" else "--version"
+    try:
+        told = subprocess.run([path, switch], capture_output=True, text=True, timeout=5, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    found = re.search(r"\d+(\.\d+)+", told.stdout)
+    return found[0] if found else ""
