@@ -40,6 +40,7 @@ LIMITS = {
     "CallbackTerminated": Limit.INTERRUPTED,
     "InsufficientProgress": Limit.METHOD,
 }
+STOPPED = ("MaxIterations", "MaxTime", "CallbackTerminated")
 SOLVED = ("Solved", "AlmostSolved")
 NO_PRIMAL = ("PrimalInfeasible", "AlmostPrimalInfeasible")
 NO_DUAL = ("DualInfeasible", "AlmostDualInfeasible")
@@ -83,7 +84,8 @@ class Clarabel(Backend):
                 return answer
             if answer.values is not None and (best is None or _gap(program, answer) < _gap(program, best)):
                 best = answer
-            if best is not None and _gap(program, best) <= _wanted(program, best, options):
+            closed = best is not None and _gap(program, best) <= _wanted(program, best, options)
+            if closed or status in STOPPED:
                 break
             x = np.clip(cones.values(np.asarray(solution.x)), program.lower, program.upper)
             around = x if np.isfinite(x).all() else around
