@@ -223,6 +223,34 @@ def _bench_prediction(
     return partial(bench_prediction, jobs=jobs, seed=seed, as_json=as_json)
 
 
+@bench_app.command("agreement")
+def _bench_agreement(
+    count: Annotated[int, typer.Option(help="Programs of each kind.")] = 25,
+    seed: Annotated[int, typer.Option(help="Seed of the programs.")] = 0,
+    backends: Annotated[
+        list[str] | None, typer.Option(metavar="NAME[,NAME]", help="Backends to compare; all usable ones by default.")
+    ] = None,
+    as_json: Json = False,
+) -> Action:
+    """Solve random programs with known optima by every backend; exit code 1 if one disagrees."""
+    from .bench import bench_agreement
+
+    return partial(bench_agreement, count=count, seed=seed, backends=backends, as_json=as_json)
+
+
+@bench_app.command("door")
+def _bench_door(
+    jobs: Annotated[int, typer.Option(help="Jobs in the window, over 20 rounds.")] = 1500,
+    gpus: Annotated[int, typer.Option(help="GPUs of the cluster.")] = 256,
+    repeats: Annotated[int, typer.Option(help="Runs per median.")] = 5,
+    as_json: Json = False,
+) -> Action:
+    """Time what `solve` adds to the bare solvers, and what a process of its own adds."""
+    from .bench import bench_door
+
+    return partial(bench_door, jobs=jobs, gpus=gpus, repeats=repeats, as_json=as_json)
+
+
 def _print_help(text: str) -> int:
     sys.stdout.write(text + "\n")
     return OK
