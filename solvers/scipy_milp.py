@@ -66,8 +66,8 @@ def _integer(task: Task, options: Options, own: dict[str, Any]) -> Answer:
     assert program is not None
     flip = -1.0 if program.sense == "max" else 1.0
     settings: Any = {"disp": options.log, **own}
-    # scipy has a relative gap only; a gap in the problem's own unit is asked for exactly (0) and judged afterwards.
-    settings["mip_rel_gap"] = options.rel_gap if program.gap_unit is None else 0.0
+    # scipy has a relative gap only, and no offset: where ours is another, the optimum is asked for and judged afterwards.
+    settings["mip_rel_gap"] = options.rel_gap if program.gap_unit is None and program.offset == 0 else 0.0
     if options.time_limit is not None:
         settings["time_limit"] = options.time_limit
     found = milp(

@@ -283,7 +283,7 @@ def _refuted_infeasible(task: Task, program: Program, answer: Answer, options: O
 def _refuted_unbounded(task: Task, program: Program, answer: Answer, options: Options) -> str:
     if answer.claim not in (Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED):
         return ""
-    limit = proved_bound(program, np.zeros(program.num_rows), np.ones(len(program.log_weights)))
+    limit = proved_bound(program, np.zeros(program.num_rows), np.ones(len(program.log_weights)), repair=False)
     if not math.isfinite(limit):
         return ""
     if answer.claim is Reason.UNBOUNDED:
