@@ -150,6 +150,17 @@ class Program:
         integer, log = bool(self.integer.any()), len(self.log_weights) > 0
         return ProblemClass[("MI" if integer else "") + ("LOG" if log else "LP")]
 
+    @cached_property
+    def whole_bounds(self) -> tuple[Floats, Floats]:
+        """(lower, upper) by column, those of integer columns rounded inwards: what a solver is best given.
+
+        Bounds within 1e-9 of a whole number count as that. Where no whole number is left, lower exceeds upper.
+        """
+        if not self.integer.any():
+            return self.lower, self.upper
+        lower = np.where(self.integer, np.ceil(self.lower - 1e-9), self.lower)
+        return lower, np.where(self.integer, np.floor(self.upper + 1e-9), self.upper)
+
     def __repr__(self) -> str:
         return (
             f"<Program {self.problem_class.value} ({self.sense}): {self.num_columns} columns "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -22,8 +22,8 @@ GAP_SHARE, FINEST_SHARE, COARSEST_SHARE = 1e-3, 1e-14, 1e-9
 MOST_ACTIVITY = 2.0**60
 # Scales tried first: whole numbers, decimals, and quantities in seconds given in minutes or hours.
 PLAIN_SCALES = (1.0, 10.0, 60.0, 1e2, 1e3, 3600.0, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)
-# Sums of whole numbers up to here are exact in floats.
-EXACT = 2.0**50
+# Sums of whole numbers up to here are exact in floats; those of 1024ths up to there even in billionths.
+EXACT, EXACT_BILLIONTHS = 2.0**50, 4e6
 EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -42,9 +42,13 @@ class WholeProgram:
     lower, upper : ndarray of int, shape (rows,)
     costs : ndarray of int, shape (columns,)
     scale, constant : float
-        The program's objective, or its negative if it is maximised, is ``costs @ n / scale + constant`` or more.
+        The program's objective, negated if it is maximised, is at least ``costs @ n / scale + constant - loss``.
     loss : float
-        Most by which rounding to the grid, and of floats on the way, may worsen a bound.
+        Most that rounding to the grid, and of decimal coefficients to the last bit, may take off the objective.
+    noise : float
+        What floats may be off by: this share of a value, and of `size`.
+    size : float
+        What `constant` is made of, added up without signs.
     never : str
         Why no point can exist; empty if none was found while scaling.
     """
@@ -59,7 +63,13 @@ class WholeProgram:
     scale: float
     constant: float
     loss: float
+    noise: float
+    size: float
     never: str
+
+    def bound(self, value: float) -> float:
+        """Return what a bound on ``costs @ n / scale + constant`` proves of the program's objective, minimised."""
+        return value - self.loss - self.noise * (abs(value) + self.size)
 
 
 def whole_program(program: Program, options: Options, grid: float | None) -> WholeProgram:
@@ -92,7 +102,6 @@ def whole_program(program: Program, options: Options, grid: float | None) -> Who
     never = columns.never
     if empty.any() and not never:
         never = f"no whole numbers satisfy row {block_place(program.rows, int(np.argmax(empty)))}"
-    costs, cost_scale, constant, loss = _objective(program, columns, options.rel_gap)
     return WholeProgram(
         columns=columns,
         starts=matrix.starts,
@@ -100,11 +109,8 @@ def whole_program(program: Program, options: Options, grid: float | None) -> Who
         coefficients=coefficients,
         lower=_clipped(lower, least, greatest),
         upper=_clipped(upper, least, greatest),
-        costs=costs,
-        scale=cost_scale,
-        constant=constant,
-        loss=loss,
         never=never,
+        **_objective(program, columns, options.rel_gap),
     )
 
 
@@ -160,30 +166,37 @@ def _base(program: Program, columns: WholeColumns, row: Indices, reach: Floats, 
     return program.matrix.times(columns.base), noise
 
 
-def _objective(program: Program, columns: WholeColumns, gap: float) -> tuple[Indices, float, float, float]:
-    """Return (whole costs, scale, constant, loss) of the objective as a minimisation; costs are rounded down."""
+def _objective(program: Program, columns: WholeColumns, gap: float) -> dict[str, Any]:
+    """Return costs, scale, constant, loss, noise and size of the objective as a minimisation."""
     turn = 1.0 if program.sense == "min" else -1.0
     cost = turn * program.objective
     weights, most = np.where(columns.most > 0, cost * columns.step, 0.0), columns.most.astype(np.float64)
     at_base = cost * columns.base
     constant = math.fsum([*at_base.tolist(), turn * program.offset])
+    size = float(np.abs(at_base).sum()) + abs(program.offset)
     loss = math.fsum((np.abs(cost) * columns.moved).tolist())
     reach = float((np.abs(weights) * most).sum())
-    counted = float(most[weights != 0].sum())
     for scale in PLAIN_SCALES:
-        whole = np.rint(weights * scale)
-        if reach * scale <= MOST_ACTIVITY and (whole / scale == weights).all():
+        costs = np.rint(weights * scale)
+        if reach * scale <= MOST_ACTIVITY and (costs / scale == weights).all():
             break
     else:
         share = min(max(GAP_SHARE * gap, FINEST_SHARE), COARSEST_SHARE)
-        wanted = math.log2(counted / (share * reach))
+        wanted = math.log2(float(most[weights != 0].sum()) / (share * reach))
         scale = 2.0 ** math.floor(min(math.ceil(wanted), math.log2(MOST_ACTIVITY / reach)))
-        whole = np.floor(weights * scale)
-    size = reach + float(np.abs(at_base).sum())
-    fractional = (at_base != np.rint(at_base)).any() or constant != round(constant)
-    if scale != 1.0 or fractional or size > EXACT or columns.on_grid.any():  # else whole numbers all through
-        loss += 4.0 * EPSILON * (size + abs(program.offset))
-    return whole.astype(np.int64), scale, constant, loss
+        costs = np.floor(weights * scale)
+    if math.frexp(scale)[0] != 0.5 or (np.frexp(columns.step)[0] != 0.5).any():
+        loss += EPSILON * reach
+    whole = scale == 1.0 and (at_base == np.rint(at_base)).all() and not columns.on_grid.any()
+    exact = whole and (1024.0 * constant).is_integer() and reach + size < EXACT_BILLIONTHS
+    return {
+        "costs": costs.astype(np.int64),
+        "scale": scale,
+        "constant": constant,
+        "loss": loss,
+        "noise": 0.0 if exact else 4.0 * EPSILON,
+        "size": size,
+    }
 
 
 def _refuse(program: Program, at: int, columns: WholeColumns, options: Options) -> NoReturn:

@@ -83,6 +83,9 @@ def pass_program(solver: Any, program: Program) -> None:
     import highspy
 
     matrix = program.matrix
+    lower, upper = program.whole_bounds  # HiGHS 1.15 misses optima between fractional bounds of integers
+    if (lower > upper).any():
+        lower, upper = program.lower, program.upper
     solver.passModel(
         program.num_columns,
         program.num_rows,
@@ -91,8 +94,8 @@ def pass_program(solver: Any, program: Program) -> None:
         int(highspy.ObjSense.kMaximize if program.sense == "max" else highspy.ObjSense.kMinimize),
         program.offset,
         program.objective,
-        program.lower,
-        program.upper,
+        lower,
+        upper,
         program.row_lower,
         program.row_upper,
         matrix.starts.astype(np.int32),

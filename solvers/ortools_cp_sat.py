@@ -30,6 +30,11 @@ COVERED = {
     "log_search_progress": "log",
     "log_to_stdout": "log",
 }
+# Parameters that make it solve another program, or answer wrongly.
+REFUSED = {
+    "fix_variables_to_their_hinted_value": "it would solve another program; fix columns by their bounds",
+    "instantiate_all_variables": "without it, CP-SAT leaves columns open and takes them for solved",
+}
 # CP-SAT's relative gap is in max(|objective|, 1), ours in max(|objective|, 1e-9): it sees the objective in billionths.
 UNITS = 1e9
 # CP-SAT stops at this share of the gap; the rest is for what rounding takes.
@@ -113,7 +118,7 @@ class Best:
         if whole.columns.covers:
             # CP-SAT reports a bound of 0 where it has none yet; this one holds without it.
             least = int(np.minimum(whole.costs * whole.columns.most, 0).sum()) / whole.scale + whole.constant
-            self.bound = self._turn * (least - whole.loss)
+            self.bound = self._turn * whole.bound(least)
 
     def values(self, response: Any) -> Floats:
         """Return the values by column of a `CpSolverResponse` that has a solution."""
@@ -130,7 +135,7 @@ class Best:
         """Take a bound as CP-SAT gives it, and correct it by what rounding may have taken."""
         if not (self.whole.columns.covers and self.whole.costs.any()):
             return
-        corrected = bound / UNITS - self._turn * self.whole.loss
+        corrected = self._turn * self.whole.bound(self._turn * bound / UNITS)
         if self.bound is None or self._turn * (corrected - self.bound) > 0:
             self.bound = corrected
             self._on_progress(self.objective, corrected)
@@ -223,8 +228,8 @@ def _set_own(parameters: Any, name: str, value: Any) -> None:
         raise InvalidInput(field, value, "CP-SAT has no such parameter")
     if name.startswith("mip_"):
         raise InvalidInput(field, value, "CP-SAT reads it for programs in floats; it is given integers here")
-    if name == "fix_variables_to_their_hinted_value":
-        raise InvalidInput(field, value, "it would solve another program; fix columns by their bounds")
+    if name in REFUSED:
+        raise InvalidInput(field, value, REFUSED[name])
     present = getattr(parameters, name)
     try:
         if hasattr(present, "extend"):

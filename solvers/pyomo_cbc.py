@@ -56,7 +56,8 @@ COMPLAINT = r"^(?:No match|Multiple match|Short match|String of|.* was provided 
 SPOILT = "try without preprocessing"
 # Bounds and gaps are printed with 8 digits.
 DIGITS = 1e-7
-# Objectives of two solutions that differ differ by this, at least; or by this if they are whole numbers.
+# CBC looks only for solutions that are better by this; or by this, where objectives are whole numbers. By itself it
+# takes 1e-5, or the absolute gap, and calls optimal what is not.
 INCREMENT, WHOLE = 1e-9, 0.999
 # By itself 1e-7, which is much where columns are large.
 DUAL_TOLERANCE = 1e-9
@@ -65,7 +66,7 @@ LARGEST = 2**31 - 1
 
 
 class Cbc(PyomoSolver):
-    """CBC."""
+    """CBC: branch and cut; of its text output, the log is read for verdict and bound, and nothing for digits."""
 
     name = "pyomo:cbc"
     licence = "EPL-2.0"
@@ -100,7 +101,6 @@ class Cbc(PyomoSolver):
             relative, absolute = gaps(call.program, options)
             ratio = relative / (1.0 + relative)  # CBC divides by the larger of objective and bound
             asked |= {"ratioGap": ratio, "allowableGap": absolute, "integerTolerance": tolerance, "randomCbcSeed": seed}
-            # By itself 1e-5, or what is allowed: solutions better by less are not looked for.
             asked["increment"] = WHOLE if _counts(call.program) else INCREMENT
             if options.threads > 1:
                 asked["threads"] = 100 + options.threads  # the 100 makes their work repeatable

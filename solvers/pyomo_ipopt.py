@@ -80,7 +80,7 @@ class Ipopt(PyomoSolver):
             lower=np.append(program.lower, none),
             upper=np.append(program.upper, none + np.inf),
             integer=np.append(program.integer, none > 0),
-            matrix=Csr(rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data),
+            matrix=Csr(rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data.astype(np.float64)),
             row_lower=np.append(program.row_lower, -offsets),
             row_upper=np.append(program.row_upper, -offsets),
             log_weights=program.log_weights[wanted],

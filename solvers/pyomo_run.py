@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 import subprocess
 import time
@@ -15,18 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from ..formulations.program import NO_ROWS, Floats, Program
+from ..formulations.program import Floats, Program
 from ..formulations.program_pyomo import pyomo_constraints, pyomo_model, pyomo_variables
 from .backend import Answer, Availability, Backend, Progress, Task
 from .options import Options
 from .pyomo_plugin import SolverFailed, run_plugin, scratch, stated_version
+from .pyomo_prepared import raised_objective, rows_alone, whole_bounds
 from .result import Limit, Reason
 
 # A solver adds up rows in its own order: a tenth of our tolerance leaves room for ours.
 TOLERANCE_SHARE = 0.1
 SMALLEST_TOLERANCE = 1e-10
-# A bound of an integer column this close to a whole number is that number.
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,12 +142,12 @@ class PyomoSolver(Backend):
         assert program is not None
         deadline = None if options.time_limit is None else time.perf_counter() + options.time_limit
         own = self.own_options(options)
-        whole = _whole_bounds(program)
+        whole = whole_bounds(program)
         if (whole.lower > whole.upper).any():
             j = int(np.argmax(whole.lower > whole.upper))
             between = f"[{program.lower[j]:g}, {program.upper[j]:g}]"
             return Answer(claim=Reason.INFEASIBLE, message=f"column {j} is integer, and none is in {between}")
-        raised, factor = _raised(whole)
+        raised, factor = raised_objective(whole)
         stated, start = self.stated(raised, task.start)
         asked = replace(options, abs_gap=options.abs_gap * factor)
         found = self._attempt(stated, start, asked, own, deadline)
@@ -224,25 +222,14 @@ class PyomoSolver(Backend):
         self, found: Outcome, program: Program, options: Options, own: Mapping[str, Any], deadline: float | None
     ) -> Outcome:
         """Tell infeasible from unbounded by solving the rows without the objective."""
-        none = np.zeros(0)
-        rows = replace(
-            program,
-            objective=np.zeros(program.num_columns),
-            offset=0.0,
-            log_weights=none,
-            log_matrix=NO_ROWS,
-            log_offsets=none,
-        )
-        point: Floats | None = np.clip(np.zeros(program.num_columns), program.lower, program.upper)
-        alone = found
-        if not _fits(rows, point, options):
+        rows = rows_alone(program)
+        nearest = np.clip(np.zeros(program.num_columns), program.lower, program.upper)
+        claim = Reason.UNBOUNDED
+        if not _fits(rows, nearest, options):
             alone = self._attempt(rows, None, options, own, deadline)
-            point = alone.values
-        claim = Reason.INFEASIBLE_OR_UNBOUNDED
-        if point is not None and _fits(rows, point, options):
-            claim = Reason.UNBOUNDED
-        elif alone.claim is Reason.INFEASIBLE:
-            claim = Reason.INFEASIBLE
+            if alone.values is None or not _fits(rows, alone.values, options):
+                unsure = alone.claim is not Reason.INFEASIBLE
+                claim = Reason.INFEASIBLE_OR_UNBOUNDED if unsure else Reason.INFEASIBLE
         return Outcome(claim=claim, message=found.message, notes=found.notes)
 
 
@@ -298,31 +285,3 @@ def _reduced_costs(program: Program, duals: Floats) -> Floats:
     n = program.num_columns
     reduced: Floats = program.objective - np.bincount(program.matrix.columns, weights=entries, minlength=n)[:n]
     return reduced
-
-
-def _whole_bounds(program: Program) -> Program:
-    """Return the program with bounds of integer columns moved inwards to whole numbers: GLPK takes no others."""
-    return replace(
-        program,
-        lower=np.where(program.integer, np.ceil(program.lower - ROUNDING), program.lower),
-        upper=np.where(program.integer, np.floor(program.upper + ROUNDING), program.upper),
-    )
-
-
-def _raised(program: Program) -> tuple[Program, float]:
-    """Return the program with a small objective raised to a largest coefficient of 1 to 2, and the factor.
-
-    Solvers compare objectives by absolute tolerances (CBC's is 1e-5) and call optimal what differs by less.
-    """
-    largest = float(np.abs(np.concatenate([program.objective, program.log_weights])).max(initial=0.0))
-    if not 1e-300 < largest < 1.0:
-        return program, 1.0
-    factor = 2.0 ** -math.floor(math.log2(largest))  # a power of two changes no digit
-    raised = replace(
-        program,
-        objective=program.objective * factor,
-        offset=program.offset * factor,
-        log_weights=program.log_weights * factor,
-        gap_unit=None if program.gap_unit is None else program.gap_unit * factor,
-    )
-    return raised, factor

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..formulations.program import Floats, Indices, Program
 
@@ -31,7 +30,7 @@ def better_point(
     better objective is a row as well; with log terms, it is their slope at `start` that is wished for. None is a proof
     of nothing; what is returned is checked.
     """
-    low, high = _whole_bounds(program)
+    low, high = program.whole_bounds
     point = np.clip(np.where(program.integer, np.rint(start), start), low, high)
     if not np.isfinite(point).all() or (low > high).any():
         return None
@@ -173,10 +172,3 @@ class _Rows:
 
 def _sign(program: Program) -> float:
     return 1.0 if program.sense == "max" else -1.0
-
-
-def _whole_bounds(program: Program) -> tuple[Floats, Floats]:
-    """Return the columns' bounds, those of integer columns rounded inwards."""
-    integer: NDArray[np.bool_] = program.integer
-    low = np.where(integer, np.ceil(program.lower - SATISFIED), program.lower)
-    return low, np.where(integer, np.floor(program.upper + SATISFIED), program.upper)

@@ -6,7 +6,6 @@ import math
 import time
 from collections import deque
 from collections.abc import Mapping
-from functools import cache
 from itertools import repeat
 from typing import Any
 
@@ -31,8 +30,13 @@ READING_SHARE = 0.03
 FREE_S = 1e-3
 # Parameters in the objective's own unit.
 IN_OBJECTIVE = ("limits/absgap", "limits/primal", "limits/dual")
-# SCIP takes these and has no use for them while one thread runs and nothing is read from a file.
-WITHOUT_EFFECT = ("parallel/", "concurrent/", "reading/")
+# Parameters, by how they begin, that SCIP takes and that cannot do here what they say.
+REFUSED = {
+    "parallel/": "has no effect: SCIP runs on one thread here",
+    "concurrent/": "has no effect: SCIP runs on one thread here",
+    "reading/": "has no effect: SCIP reads no file here",
+    "misc/catchctrlc": "cannot be changed: pyscipopt loses the interrupts that SCIP does not take",
+}
 FIELD = "backend_options['scip'][{!r}]"
 KINDS = {bool: "True or False", int: "a whole number", float: "a number", str: "text"}
 
@@ -111,8 +115,10 @@ class ScipModel:
         if math.isfinite(ends):
             self.model.setParam("limits/time", min(max(0.0, ends - time.perf_counter()), INFINITY))
         self.running = True
-        self.model.optimizeNogil()
-        self.running = False
+        try:
+            self.model.optimizeNogil()
+        finally:
+            self.running = False
         return str(self.model.getStatus())
 
     def free(self) -> None:
@@ -168,9 +174,8 @@ class ScipModel:
         return raised
 
 
-@cache
 def _ear() -> Any:
-    """Return the class of our event handlers; made here, as pyscipopt is imported only where it is used."""
+    """Return the class of event handlers; made here, as pyscipopt is imported only where it is used."""
     from pyscipopt import SCIP_EVENTTYPE, Eventhdlr
 
     events = (SCIP_EVENTTYPE.BESTSOLFOUND, SCIP_EVENTTYPE.DUALBOUNDIMPROVED)
@@ -270,8 +275,9 @@ def _finite(bounds: Floats) -> list[float]:
 def _check(model: Any, name: str, value: Any) -> None:
     """Raise InvalidInput for a parameter that SCIP does not have, or would quietly convert or ignore."""
     field = FIELD.format(name)
-    if str(name).startswith(WITHOUT_EFFECT):
-        raise InvalidInput(field, value, "has no effect: SCIP runs on one thread here, and reads no file")
+    for beginning, reason in REFUSED.items():
+        if str(name).startswith(beginning):
+            raise InvalidInput(field, value, reason)
     try:
         kind = type(model.getParam(str(name)))
     except KeyError:

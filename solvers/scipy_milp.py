@@ -66,14 +66,17 @@ def _integer(task: Task, options: Options, own: dict[str, Any]) -> Answer:
     assert program is not None
     flip = -1.0 if program.sense == "max" else 1.0
     settings: Any = {"disp": options.log, **own}
-    # scipy has a relative gap only, and no offset: where ours is another, the optimum is asked for and judged afterwards.
+    # scipy knows a relative gap only, and no offset: where ours is another, ask for the optimum and judge afterwards.
     settings["mip_rel_gap"] = options.rel_gap if program.gap_unit is None and program.offset == 0 else 0.0
     if options.time_limit is not None:
         settings["time_limit"] = options.time_limit
+    lower, upper = program.whole_bounds  # HiGHS misses optima between fractional bounds of integers
+    if (lower > upper).any():
+        lower, upper = program.lower, program.upper
     found = milp(
         c=flip * program.objective,
         integrality=program.integer.astype(int),
-        bounds=Bounds(program.lower, program.upper),
+        bounds=Bounds(lower, upper),
         constraints=LinearConstraint(program.to_scipy(), program.row_lower, program.row_upper)
         if program.num_rows
         else None,

@@ -138,6 +138,17 @@ def test_fixed_and_negative_integers(backend):
 
 
 @both
+def test_fractional_bounds_of_integers(backend):
+    """HiGHS 1.15 stops at -8.51 if it is given these bounds as they are."""
+    program = dense("min", [2.59, 2.96], [[2, 4]], -12, INF, lower=[-2.5, -2.5], upper=[2.5, -1.5], integer=True)
+    result = eq.solve(program, backend, rel_gap=0.0)
+    assert result.termination.reason is Reason.OPTIMAL
+    assert result.objective == pytest.approx(-11.1)
+    never = dense("min", [1.0], [[1.0]], -INF, 5, lower=0.2, upper=0.8, integer=True)
+    assert eq.solve(never, backend).termination.reason is Reason.INFEASIBLE
+
+
+@both
 def test_all_columns_fixed(backend):
     program = dense("max", [1.0, 5.0], [[1, 1]], 3, 3, lower=[1, 2], upper=[1, 2], integer=True)
     assert eq.solve(program, backend).objective == 11.0

@@ -320,7 +320,7 @@ def pretend(monkeypatch, folder, program, otherwise):
 
 
 def test_a_solver_that_ignores_its_limit_is_ended(tmp_path, monkeypatch):
-    pretend(monkeypatch, tmp_path, "cbc", "exec sleep 60")
+    pretend(monkeypatch, tmp_path, "cbc", "exec /bin/sleep 60")
     result = eq.solve(knapsack(0), "pyomo:cbc", time_limit=0.3)
     assert (result.termination.reason, result.termination.limit) == (Reason.NO_SOLUTION_FOUND, Limit.TIME)
     assert "CBC did not stop at the time limit, and was ended" in result.termination.message

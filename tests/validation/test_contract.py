@@ -284,6 +284,23 @@ class StreamsAWorseBoundThanItProves(Broken):
         return super().solve(task, options, rash)
 
 
+class GivesUp(Broken):
+    """Stops at the clock, it says, with a true bound that is far away."""
+
+    def after(self, answer, task, options):
+        if answer.bound is None:
+            return answer
+        return replace(
+            answer, claim=eq.Reason.NO_SOLUTION_FOUND, limit=eq.Limit.TIME, bound=answer.bound + 5 * sign(task)
+        )
+
+
+class TakesAllItsTime(GivesUp):
+    def after(self, answer, task, options):
+        time.sleep(options.time_limit)
+        return super().after(answer, task, options)
+
+
 class Refuses(Broken):
     def before(self, task, options):
         raise eq.UnsupportedProblem("not today")
@@ -353,6 +370,7 @@ CAUGHT = [
     (HonoursMoreThanThereIs, "optional-options-LP"),
     (StreamsWhatItHasNot, "progress-MILP"),
     (StreamsAWorseBoundThanItProves, "progress-MILP"),
+    (GivesUp, "optimal-MILP"),
     (Refuses, "optimal-MILP"),
     (Crashes, "degenerate-LP"),
     (BoundsWindowsTooTightly, "bounds-ScheduleWindow"),
@@ -375,6 +393,12 @@ def test_the_same_backend_unbroken_is_not_caught():
     report = check_backend(Broken(), cases=cases).require()
     assert report.passed
     assert {row.outcome for row in report.rows} == {"passed"}
+
+
+def test_a_backend_that_is_slow_and_honest_is_skipped_not_failed():
+    (row,) = check_backend(TakesAllItsTime(), cases=["optimal-MILP"], time_limit=0.2).rows
+    assert row.outcome == "skipped"
+    assert row.detail.startswith("too slow to tell: FEASIBLE (time limit)")
 
 
 # -- The report --------------------------------------------------------------------------------------------------------
