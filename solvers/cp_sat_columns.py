@@ -92,9 +92,9 @@ def whole_columns(program: Program, options: Options, grid: float | None) -> Who
     length = upper - lower
     never = ""
     if (length < 0).any():
-        never = (
-            f"no whole number lies between the bounds of column {block_place(program.columns, int(np.argmin(length)))}"
-        )
+        at = int(np.argmin(length))
+        what = "whole number" if whole[at] else "value"
+        never = f"no {what} lies between the bounds of column {block_place(program.columns, at)}"
         length = np.maximum(length, 0.0)
     on_grid = ~whole & (length > 0)
     step = np.ones(program.num_columns)

@@ -23,6 +23,7 @@ from .marginal_dual import Dual, branches, solve_dual
 from .marginal_rounding import rounded
 from .options import Options
 from .result import Limit, Reason
+from .tangents import run_backend
 
 VERSION = "1"
 # The share of the remaining gap that the integer programs may leave, so that two of them still close it.
@@ -213,7 +214,8 @@ class _Refinement:
             rel_gap=GAP_SHARE * self.options.rel_gap,
             abs_gap=GAP_SHARE * self.options.abs_gap,
         )
-        return HIGHS.solve(Task(problem=self.window, form=form, program=program, start=start), options, self._progress)
+        task = Task(problem=self.window, form=form, program=program, start=start)
+        return run_backend(HIGHS, task, options, self._progress)
 
     def _progress(self, objective: float | None, bound: float, incumbent: Any = None) -> None:
         """What HiGHS finds on the way is of a restricted program: only the plan in hand is reported."""

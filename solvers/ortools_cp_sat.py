@@ -66,7 +66,7 @@ class CpSat(Backend):
     def probe(self) -> Availability:
         """Say whether ortools is installed, without importing it."""
         if find_spec("ortools") is None:
-            return Availability(False, reason="ortools is not installed: pip install 'equipoise[ortools]'")
+            return Availability(False, reason="ortools is not installed: pip install ortools")
         return Availability(True, version("ortools"))
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..formulations.program import Floats, ProblemClass
 from .backend import Answer, Backend, Progress, Task
+from .objective_scale import lowered, lowering, raised, raising_factor
 from .options import Options
 from .result import Reason
 from .tangent_domain import interior_program
@@ -18,7 +19,12 @@ from .tangent_state import Inner, Record
 
 
 def run_backend(backend: Backend, task: Task, options: Options, on_progress: Progress) -> Answer:
-    """Hand the task to the backend: as it is, or by tangent cuts if it does not read log terms."""
+    """Hand the task to the backend, a small objective raised; by tangent cuts if it does not read log terms."""
+    factor = raising_factor(task)
+    if factor != 1.0:
+        larger, theirs = raised(task, options, factor)
+        answer = run_backend(backend, larger, theirs, lowering(on_progress, factor))
+        return lowered(answer, factor) if isinstance(answer, Answer) else answer
     program = task.program
     if program is None or program.problem_class in backend.classes:
         return backend.solve(task, options, on_progress)
