@@ -60,12 +60,16 @@ class Task:
         The program in that form; None for a special backend, which reads the formulation.
     start : ndarray of float or None
         Warm start by column of the program (nan: not given); for a special backend see `options.warm_start`.
+    objective_factor : float
+        What the objective was multiplied by since the caller stated it; own options that are values of the objective
+        have to be, too.
     """
 
     problem: Any
     form: str
     program: Program | None = None
     start: NDArray[np.float64] | None = None
+    objective_factor: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,6 +36,9 @@ LARGEST_SEED = 2_000_000_000
 # The barrier for smooth programs. The gap proved after it is about its complementarity times the number of columns.
 SMOOTH = {"OptimalityTarget": 1, "NLBarCFeasTol": 1e-10, "NLBarDFeasTol": 1e-9, "NLBarPFeasTol": 1e-9}
 
+# Parameters that are values of the objective.
+IN_OBJECTIVE = {"BestObjStop", "BestBdStop", "Cutoff"}
+
 
 class Gurobi(Backend):
     """Gurobi through gurobipy, given arrays."""
@@ -57,6 +60,9 @@ class Gurobi(Backend):
         assert program is not None
         started = time.perf_counter()
         own = options.own(self.name, COVERED)
+        for name in IN_OBJECTIVE & own.keys():
+            if isinstance(own[name], float):
+                own[name] *= task.objective_factor
         limited = bool(self.probe().limit) and not LICENCE_PARAMETERS & own.keys()
         if limited:
             check_size(program)

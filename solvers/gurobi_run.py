@@ -65,8 +65,9 @@ def _optimize(model: Any, program: Program, on_progress: Progress) -> None:
         incumbent = None
         if where == at.MIPSOL:
             best, bound = model.cbGet(at.MIPSOL_OBJBST), model.cbGet(at.MIPSOL_OBJBND)
-            best = sign * max(sign * best, sign * model.cbGet(at.MIPSOL_OBJ))
-            incumbent = np.array(model.cbGetSolution(columns))
+            found = model.cbGet(at.MIPSOL_OBJ)
+            if abs(best) >= GRB.INFINITY or sign * found >= sign * best:  # Gurobi tells of worse ones as well
+                best, incumbent = found, np.array(model.cbGetSolution(columns))
         elif where == at.MIP:
             best, bound = model.cbGet(at.MIP_OBJBST), model.cbGet(at.MIP_OBJBND)
         else:

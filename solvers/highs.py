@@ -27,6 +27,8 @@ COVERED = {
     "output_flag": "log",
     "log_to_console": "log",
 }
+# Options that are values of the objective.
+IN_OBJECTIVE = ("objective_bound", "objective_target")
 # HiGHS adds up rows in its own order: a tenth of our tolerance leaves room for ours.
 TOLERANCE_SHARE = 0.1
 SMALLEST_TOLERANCE = 1e-10
@@ -58,6 +60,8 @@ class Highs(Backend):
         for name, value in _options(program, options).items():
             solver.setOptionValue(name, value)
         for name, value in own.items():
+            if name in IN_OBJECTIVE and isinstance(value, float):
+                value *= task.objective_factor
             if solver.setOptionValue(name, value) != highspy.HighsStatus.kOk:
                 raise InvalidInput(
                     f"backend_options['highs'][{name!r}]", value, "HiGHS does not take this option or value"

@@ -34,7 +34,8 @@ def raised(task: Task, options: Options, factor: float) -> tuple[Task, Options]:
         log_weights=program.log_weights * factor,
         gap_unit=None if program.gap_unit is None else program.gap_unit * factor,
     )
-    return replace(task, problem=larger, program=larger), replace(options, abs_gap=options.abs_gap * factor)
+    larger_task = replace(task, problem=larger, program=larger, objective_factor=factor)
+    return larger_task, replace(options, abs_gap=options.abs_gap * factor)
 
 
 def lowered(answer: Answer, factor: float) -> Answer:

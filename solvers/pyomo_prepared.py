@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -17,25 +16,6 @@ def whole_bounds(program: Program) -> Program:
     """
     lower, upper = program.whole_bounds
     return replace(program, lower=lower, upper=upper)
-
-
-def raised_objective(program: Program) -> tuple[Program, float]:
-    """Return the program with a small objective raised to a largest coefficient of 1 to 2, and the factor.
-
-    Solvers compare objectives by absolute tolerances (CBC's is 1e-5) and call optimal what differs by less.
-    """
-    largest = float(np.abs(np.concatenate([program.objective, program.log_weights])).max(initial=0.0))
-    if not 1e-300 < largest < 1.0:
-        return program, 1.0
-    factor = 2.0 ** -math.floor(math.log2(largest))  # a power of two changes no digit
-    raised = replace(
-        program,
-        objective=program.objective * factor,
-        offset=program.offset * factor,
-        log_weights=program.log_weights * factor,
-        gap_unit=None if program.gap_unit is None else program.gap_unit * factor,
-    )
-    return raised, factor
 
 
 def rows_alone(program: Program) -> Program:

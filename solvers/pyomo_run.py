@@ -19,7 +19,7 @@ from ..formulations.program_pyomo import pyomo_constraints, pyomo_model, pyomo_v
 from .backend import Answer, Availability, Backend, Progress, Task
 from .options import Options
 from .pyomo_plugin import SolverFailed, run_plugin, scratch, stated_version
-from .pyomo_prepared import raised_objective, rows_alone, whole_bounds
+from .pyomo_prepared import rows_alone, whole_bounds
 from .result import Limit, Reason
 
 # A solver adds up rows in its own order: a tenth of our tolerance leaves room for ours.
@@ -147,20 +147,18 @@ class PyomoSolver(Backend):
             j = int(np.argmax(whole.lower > whole.upper))
             between = f"[{program.lower[j]:g}, {program.upper[j]:g}]"
             return Answer(claim=Reason.INFEASIBLE, message=f"column {j} is integer, and none is in {between}")
-        raised, factor = raised_objective(whole)
-        stated, start = self.stated(raised, task.start)
-        asked = replace(options, abs_gap=options.abs_gap * factor)
-        found = self._attempt(stated, start, asked, own, deadline)
+        stated, start = self.stated(whole, task.start)
+        found = self._attempt(stated, start, options, own, deadline)
         if found.claim in (Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED):
-            found = self._settled(found, stated, asked, own, deadline)
-        duals = None if found.duals is None else found.duals[: program.num_rows] / factor
+            found = self._settled(found, stated, options, own, deadline)
+        duals = None if found.duals is None else found.duals[: program.num_rows]
         fate = () if task.start is None else (found.fate or self.fate(program, task.start, options),)
         return Answer(
             claim=found.claim,
             limit=found.limit,
             message=found.message,
             values=None if found.values is None else found.values[: program.num_columns],
-            bound=None if found.bound is None else found.bound / factor,
+            bound=found.bound,
             duals=duals,
             reduced_costs=None if duals is None or len(program.log_weights) else _reduced_costs(program, duals),
             notes=(*fate, *found.notes),

@@ -107,9 +107,7 @@ class BackendTable(tuple[BackendRow, ...]):
 def columns_text(lines: list[tuple[str, ...]]) -> str:
     """Return lines of cells as text in aligned columns."""
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
+    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
 def backends(problem: Any = None, usable: bool | None = None) -> BackendTable:

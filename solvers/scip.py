@@ -81,7 +81,7 @@ class Scip(Backend):
         ends = math.inf if options.time_limit is None else time.perf_counter() + options.time_limit
         program = task.program
         assert program is not None
-        scip = self._model(program, options)
+        scip = self._model(task, options)
         try:
             notes = _start(scip, task.start, options, on_progress)
             raised = [] if scip.linear else scip.listen(on_progress)
@@ -92,12 +92,12 @@ class Scip(Backend):
         finally:
             scip.free()
         if answer.claim is Reason.INFEASIBLE_OR_UNBOUNDED:
-            return self._told_apart(program, options, answer, ends)
+            return self._told_apart(task, options, answer, ends)
         return answer
 
-    def _told_apart(self, program: Program, options: Options, answer: Answer, ends: float) -> Answer:
+    def _told_apart(self, task: Task, options: Options, answer: Answer, ends: float) -> Answer:
         """Return which of infeasible and unbounded it is: without an objective, a program is not unbounded."""
-        scip = self._model(program, options, feasibility_only=True)
+        scip = self._model(task, options, feasibility_only=True)
         try:
             status = scip.optimize(ends)
             if scip.values() is not None:
@@ -107,10 +107,15 @@ class Scip(Backend):
         finally:
             scip.free()
 
-    def _model(self, program: Program, options: Options, *, feasibility_only: bool = False) -> ScipModel:
-        own = options.own(self.name, COVERED)
+    def _model(self, task: Task, options: Options, *, feasibility_only: bool = False) -> ScipModel:
+        assert task.program is not None
         return ScipModel(
-            program, _parameters(program, options), own, log=options.log, feasibility_only=feasibility_only
+            task.program,
+            _parameters(task.program, options),
+            options.own(self.name, COVERED),
+            log=options.log,
+            feasibility_only=feasibility_only,
+            objective_factor=task.objective_factor,
         )
 
 

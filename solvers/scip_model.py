@@ -78,6 +78,7 @@ class ScipModel:
         *,
         log: bool = False,
         feasibility_only: bool = False,
+        objective_factor: float = 1.0,
     ) -> None:
         from pyscipopt import Model
 
@@ -92,19 +93,18 @@ class ScipModel:
         self.model.freeProb()
         if self.linear:
             self.model.setParams(LINEAR)
-        self.scale = _scale(program)
         for name, value in parameters.items():
             self._set(name, value)
         for name, value in own.items():
             _check(self.model, name, value)
-            self._set(name, value)
+            self._set(name, value, objective_factor if name in IN_OBJECTIVE else None)
         self.model.createProbBasic("program")
         self.plain = self.linear and not self.model.getParam("presolving/maxrounds")
-        self.columns = _add_columns(self.model, program, 0.0 if feasibility_only else self.scale)
+        self.columns = _add_columns(self.model, program, feasibility_only=feasibility_only)
         self.rows = _add_rows(self.model, program, self.columns, keep=self.plain)
 
-    def _set(self, name: str, value: Any) -> None:
-        in_unit = float(np.clip(self.scale * value, -INFINITY, INFINITY)) if name in IN_OBJECTIVE else value
+    def _set(self, name: str, value: Any, factor: float | None = None) -> None:
+        in_unit = value if factor is None else float(np.clip(factor * value, -INFINITY, INFINITY))
         try:
             self.model.setParam(name, in_unit)
         except (ValueError, LookupError, OverflowError, TypeError):
@@ -129,7 +129,7 @@ class ScipModel:
     def bound(self) -> float | None:
         """Return SCIP's bound in the program's own sense; None if there is none."""
         bound = float(self.model.getDualbound())
-        return bound / self.scale if abs(bound) < INFINITY else None
+        return bound if abs(bound) < INFINITY else None
 
     def values(self) -> Floats | None:
         """Return the best solution by column; None if there is none."""
@@ -142,13 +142,13 @@ class ScipModel:
         # Not the primal bound: that still lags behind when the event of a new best solution is raised.
         if not self.model.getNSols():
             return None
-        return float(self.model.getSolObjVal(self.model.getBestSol())) / self.scale
+        return float(self.model.getSolObjVal(self.model.getBestSol()))
 
     def duals(self) -> Floats | None:
         """Return the duals of an LP by row, as changes of its objective; None if it was presolved."""
         if not self.plain:
             return None
-        unit = (-1.0 if self.program.sense == "max" else 1.0) / self.scale  # SCIP minimises
+        unit = -1.0 if self.program.sense == "max" else 1.0  # SCIP minimises
         return unit * np.array([self.model.getDualsolLinear(row) for row in self.rows], dtype=np.float64)
 
     def ray(self) -> Floats | None:
@@ -223,25 +223,16 @@ def _ear() -> Any:
     return Ear
 
 
-def _scale(program: Program) -> float:
-    """Return the power of two that brings small costs to about 1.
-
-    SCIP's tolerances on costs and objectives are absolute: of costs of 1e-8 it proves wrong optima.
-    """
-    size = max(float(np.abs(program.objective).max(initial=0.0)), 1e-9 * abs(program.offset))
-    return 2.0 ** min(1 - math.frexp(size)[1], 1000) if 0 < size < 1 else 1.0
-
-
-def _add_columns(model: Any, program: Program, scale: float) -> list[Any]:
-    """Bring columns and the scaled objective into the model; return its variables."""
+def _add_columns(model: Any, program: Program, *, feasibility_only: bool) -> list[Any]:
+    """Bring columns and the objective, if it counts, into the model; return its variables."""
     n = program.num_columns
     binary = program.integer & (program.lower >= 0) & (program.upper <= 1)
     kinds = np.where(binary, "B", np.where(program.integer, "I", "C")).tolist()
-    costs = (scale * program.objective).tolist()
+    costs = (0.0 * program.objective if feasibility_only else program.objective).tolist()
     variables = list(
         map(model.addVar, map(str, range(n)), kinds, _finite(program.lower), _finite(program.upper), costs)
     )
-    model.addObjoffset(scale * program.offset)
+    model.addObjoffset(0.0 if feasibility_only else program.offset)
     if program.sense == "max":
         model.setMaximize()
     return variables

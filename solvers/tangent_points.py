@@ -107,7 +107,8 @@ class Terms:
             return np.bincount(row, weights=of_entry, minlength=K) + of_offset
 
         ends = value * np.where(value > 0, np.ceil(program.lower[column]), np.floor(program.upper[column]))
-        from_zero = np.abs(total(ends, self.offsets)) <= ROUNDING * total(np.abs(ends), np.abs(self.offsets))
+        reach = total(ends, self.offsets)
+        from_zero = np.isfinite(reach) & (np.abs(reach) <= ROUNDING * total(np.abs(ends), np.abs(self.offsets)))
         smallest = np.full(K, np.inf)
         np.minimum.at(smallest, row, np.abs(value))
         least = np.where(whole & from_zero, smallest, 0.0)
