@@ -131,6 +131,8 @@ class Backend(Protocol):
         Backends it may hand work to; their `backend_options` are passed on.
     isolated : bool
         Whether it always runs in a process of its own.
+    takes_tangents : bool
+        Whether programs with log terms may be handed to it as tangent cuts.
     """
 
     name: str
@@ -140,6 +142,7 @@ class Backend(Protocol):
     honours: frozenset[str] = frozenset()
     uses: frozenset[str] = frozenset()
     isolated: bool = False
+    takes_tangents: bool = True
 
     def probe(self) -> Availability:
         """Say whether it can run here; never raise."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..formulations.program import Floats
 from .backend import Answer, Progress, Task
 from .options import Options
 
@@ -41,7 +42,7 @@ def raised(task: Task, options: Options, factor: float) -> tuple[Task, Options]:
 def lowered(answer: Answer, factor: float) -> Answer:
     """Return the answer in the units of the program as it was stated."""
 
-    def down(given: np.ndarray | None) -> np.ndarray | None:  # type: ignore[type-arg]
+    def down(given: Floats | None) -> Floats | None:
         return None if given is None else np.asarray(given) / factor
 
     return replace(

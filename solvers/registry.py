@@ -47,7 +47,7 @@ def find_backend(name: Any) -> Backend:
 def reads(backend: Backend, wanted: ProblemClass) -> bool:
     """Whether the backend reads programs of this class: itself, or as tangent cuts on its logarithms."""
     linear = {ProblemClass.LOG: ProblemClass.LP, ProblemClass.MILOG: ProblemClass.MILP}.get(wanted, wanted)
-    return wanted in backend.classes or linear in backend.classes
+    return wanted in backend.classes or (backend.takes_tangents and linear in backend.classes)
 
 
 def accepts(backend: Backend, problem: Any) -> bool:

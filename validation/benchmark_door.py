@@ -18,6 +18,8 @@ import numpy as np
 from ..formulations.checks import as_integer, as_real
 from ..formulations.errors import InvalidInput
 from ..formulations.program import Program
+from ..solvers.backend import Task
+from ..solvers.objective_scale import raised, raising_factor
 from ..solvers.options import Options
 from ..solvers.registry import find_backend
 from ..solvers.solve import solve
@@ -151,14 +153,16 @@ def measured(name: str, jobs: int, gpus: int, repeats: int, time_limit: float, s
     window = random_window(np.random.default_rng(seed), jobs=jobs, gpus=gpus)
     program = window.program("time_indexed")
     bare, owner, attribute = SOLVERS[name]
-    options = Options(time_limit=time_limit)
+    task = Task(problem=program, form="matrix", program=program)
+    larger, options = raised(task, Options(time_limit=time_limit), raising_factor(task))  # as every solver is given it
+    assert larger.program is not None
     backend = copy.copy(find_backend(name))
     isolated, backend.isolated = backend.isolated, False  # here it has the process for itself
     bares: list[tuple[float, float]] = []
     doors: list[tuple[float, float]] = []
     for _ in range(repeats + 1):
         wall = time.perf_counter()
-        inner = bare(program, options)
+        inner = bare(larger.program, options)
         whole = time.perf_counter() - wall
         bares.append((whole, whole - inner))
         with _watched(owner, attribute) as inside:
@@ -176,7 +180,9 @@ def measured(name: str, jobs: int, gpus: int, repeats: int, time_limit: float, s
 
 def _isolation(name: str, program: Program, repeats: int, always: bool) -> Iterator[dict[str, Any]]:
     """Yield what a process of its own adds to the solve of a program of this size that is solved at once."""
-    easy = replace(program, row_lower=np.full(program.num_rows, -np.inf), row_upper=np.full(program.num_rows, np.inf))
+    free = np.full(program.num_rows, np.inf)
+    upper = np.where(np.isinf(program.upper), program.lower + 1.0, program.upper)
+    easy = replace(program, row_lower=-free, row_upper=free, upper=upper)
     inside = copy.copy(find_backend(name))
     inside.isolated = False
 
