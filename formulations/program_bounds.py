@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,14 +15,16 @@ from .program import Csr, Floats, Program
 EPSILON = 2.0**-52
 # Passes over the rows for bounds that rows imply for columns.
 PASSES = 2
-# Projections in a repair, each from where the last one ended, and Newton steps in one of them.
-MOST_PROJECTIONS, MOST_STEPS = 5, 40
-# Violations of the repaired multipliers are priced at 1 / PENALTY first; the price is then found exactly.
-PENALTY = 1e-8
-# A multiplier below this share of the largest is dust: set to 0 where the least remainder of it would cost the bound.
-DUST = 1e-12
-# A reduced cost below NOISE of its terms that costs more than COSTLY of the bound is repaired too.
-NOISE, COSTLY = 1e-6, 1e-9
+# Reduced costs below NOISE of their terms that cost more than COSTLY of the bound together are repaired too.
+NOISE, COSTLY = 1e-6, 1e-8
+# In a repair, multipliers below the fault times these are taken for 0: the first that works.
+DUST = (10.0, 100.0, 1000.0)
+# Steps of a repair with one of them.
+MOST_STEPS = 10
+# Added to the equations of a repair, which dependent columns make singular; the next step takes it out again.
+DAMPING = 1e-13
+# How far a multiplier of 0 may move, of a row that allows either sign: a share of the largest one.
+FREEDOM = 1e-3
 
 
 def proved_bound(program: Program, duals: Floats, slopes: Floats | None = None, repair: bool = True) -> float:
@@ -160,13 +161,11 @@ class _Duality:
             lower, upper = implied_bounds(self.program)
             duality = replace(self, lower=lower, upper=upper)
         found = duality.proof(multipliers, reduced)
-        costly = duality.costly(multipliers, reduced, found) if repair else np.zeros(0, dtype=bool)
-        if not costly.any():
+        wanted = duality.without_far_bounds(multipliers, reduced, found) if repair else None
+        if wanted is None:
             return found
-        lower = np.where(costly & (reduced < 0), -math.inf, duality.lower)
-        upper = np.where(costly & (reduced > 0), math.inf, duality.upper)
-        repaired = _repaired(replace(duality, lower=lower, upper=upper), multipliers)
-        return min(found, duality.proof(repaired, duality.reduced(repaired)))
+        moved = _repaired(wanted, multipliers)
+        return min(found, duality.proof(moved, duality.reduced(moved)))
 
     def reduced(self, multipliers: _Multipliers) -> Floats:
         """Return the reduced costs, shape (columns,)."""
@@ -177,7 +176,7 @@ class _Duality:
         return reduced
 
     def rounding(self, multipliers: _Multipliers, share: float | None = None) -> Floats:
-        """Return the most that rounding can have changed each reduced cost, or a share of its terms; shape (columns,)."""
+        """Return the most that rounding can have changed each reduced cost, or a share of its terms, by column."""
         n = len(self.cost)
         size, terms = np.abs(self.cost), np.full(n, 2.0)
         for factor, matrix in ((multipliers.rows, self.program.matrix), (multipliers.slopes, self.program.log_matrix)):
@@ -191,16 +190,25 @@ class _Duality:
         endless = np.isinf(np.where(reduced > 0, self.upper, self.lower)) & (reduced != 0)
         if endless.any():
             endless &= ~(np.abs(reduced) <= self.rounding(multipliers))
-        return endless
+        return np.asarray(endless)
 
-    def costly(self, multipliers: _Multipliers, reduced: Floats, bound: float) -> NDArray[np.bool_]:
-        """Return which reduced costs cost the bound much for being a little off 0, shape (columns,)."""
+    def without_far_bounds(self, multipliers: _Multipliers, reduced: Floats, bound: float) -> _Duality | None:
+        """Return the same without the far bounds that noise in the reduced costs makes costly; None if none is."""
+        if math.isinf(bound):
+            return self
         side = np.where(reduced > 0, self.upper, self.lower)
-        worth = np.abs(reduced * side)
-        costly = (reduced != 0) & (worth > COSTLY * max(1.0, abs(bound)) if math.isfinite(bound) else np.isinf(side))
-        if costly.any() and math.isfinite(bound):
-            costly &= np.abs(reduced) <= self.rounding(multipliers, NOISE)
-        return np.asarray(costly)
+        worth = np.where((reduced != 0) & np.isfinite(side), np.abs(reduced * side), 0.0)
+        enough = COSTLY * max(1.0, abs(bound))
+        if not enough < worth.sum():
+            return None
+        noise = self.rounding(multipliers, NOISE)
+        worth[np.abs(reduced) > noise] = 0.0
+        if not enough < worth.sum() < math.inf:
+            return None
+        reach = np.abs(side[worth > 1e-3 * worth.max()]).min()
+        lower = np.where((self.lower <= -reach) & (reduced >= -noise), -math.inf, self.lower)
+        upper = np.where((self.upper >= reach) & (reduced <= noise), math.inf, self.upper)
+        return replace(self, lower=lower, upper=upper)
 
     def proof(self, multipliers: _Multipliers, reduced: Floats) -> float:
         """Return the bound; infinite where a reduced cost points at an infinite bound."""
@@ -234,108 +242,60 @@ def _times(factor: Floats, matrix: Csr, columns: int) -> Floats:
 
 
 def _repaired(duality: _Duality, given: _Multipliers) -> _Multipliers:
-    """Return the nearest multipliers none of whose reduced costs points at an infinite bound, if they are found.
+    """Return multipliers near the given ones none of whose reduced costs points at an infinite bound, if found.
 
-    Nearest in shares of themselves and of the largest, each times the size of its row.
+    Multipliers no larger than the fault are noise and become 0. The others move to where the reduced costs at fault are
+    0, as little as can be in shares of themselves: so none changes its sign, and rows with slack keep small ones. Where
+    that puts others at fault, they join.
     """
-    from scipy.sparse import csr_array, eye_array, hstack, vstack
+    from scipy.sparse import csr_array, vstack
 
-    program, rows, n = duality.program, len(given.rows), len(duality.cost)
-    logs = np.flatnonzero(given.slopes > 0)
-    lines = program.log_matrix
-    log_rows = csr_array((lines.values, lines.columns, lines.starts), shape=(len(given.slopes), n))[logs]
-    factors = vstack([program.to_scipy(), -log_rows]).tocsr()
-    z = np.concatenate([given.rows, given.slopes[logs]])
+    program, rows = duality.program, len(given.rows)
+    used, lines = given.slopes > 0, program.log_matrix
+    logs = csr_array((lines.values, lines.columns, lines.starts), shape=(len(used), len(duality.cost)))
+    factors = vstack([program.to_scipy(), -logs[np.flatnonzero(used)]]).tocsr()
+    start = np.concatenate([given.rows, given.slopes[used]])
     size = np.sqrt(np.asarray(factors.multiply(factors).sum(axis=1)).ravel())
-    largest = max(float((np.abs(z) * size).max(initial=0.0)), float(np.abs(duality.cost).max(initial=0.0)))
+    largest = max(float((np.abs(start) * size).max(initial=0.0)), float(np.abs(duality.cost).max(initial=0.0)))
     typical = largest / np.where(size > 0, size, np.inf)
-    freedom = np.abs(z) + typical
-    freedom[:rows][np.isinf(program.row_lower) & np.isinf(program.row_upper)] = 0.0
-
-    # What must not be above or below 0: reduced costs, and the multipliers of rows with one side.
-    columns = np.flatnonzero(np.isinf(duality.lower) | np.isinf(duality.upper))
-    wanted = hstack([factors[:, columns], eye_array(len(z))])
-    cost = np.concatenate([duality.cost[columns], np.zeros(len(z))])
-    positive = np.ones(len(logs), dtype=bool)
-    not_above = np.concatenate([np.isinf(duality.upper[columns]), np.isinf(program.row_lower), positive])
-    not_below = np.concatenate([np.isinf(duality.lower[columns]), np.isinf(program.row_upper), ~positive])
+    free = np.concatenate([program.row_lower == program.row_upper, np.zeros(len(start) - rows, dtype=bool)])
+    fault = float(np.abs(duality.reduced(given)[duality.endless(given, duality.reduced(given))]).max(initial=0.0))
     found = given
-    for _ in range(MOST_PROJECTIONS):
-        for z in _Projection(z, freedom, cost, wanted, not_above, not_below).points():
+    for dust in DUST:
+        z = np.where(np.abs(start) <= dust * fault / largest * typical, 0.0, start)
+        at_fault, counts = np.zeros(len(duality.cost), dtype=bool), []
+        while (z[rows:] > 0).all():
             slopes = given.slopes.copy()
-            slopes[logs] = np.maximum(z[rows:], 0.1 * slopes[logs])
+            slopes[used] = z[rows:]
             found = _Multipliers(_allowed(program, z[:rows]), slopes)
-            endless = duality.endless(found, duality.reduced(found))
+            reduced = duality.reduced(found)
+            endless = duality.endless(found, reduced)
             if not endless.any():
                 return found
-        dust = (np.abs(z) <= DUST * typical) & (abs(factors) @ endless > 0)
-        z, freedom = np.where(dust, 0.0, z), np.where(dust, 0.0, freedom)
+            counts.append(int(endless.sum()))
+            if len(counts) > MOST_STEPS or (len(counts) > 3 and counts[-1] > 0.9 * counts[-3]):
+                break
+            at_fault |= endless
+            weight = np.abs(z) + np.where(free, FREEDOM * typical, 0.0)
+            moved = z + weight * _shares(factors[:, np.flatnonzero(at_fault)], weight, reduced[at_fault])
+            moved[np.abs(moved) <= EPSILON * typical] = 0.0
+            z = np.where(free | (moved * z > 0), moved, 0.0)
     return found
 
 
-class _Projection:
-    """The point z nearest to `start`, in units of `freedom`, with cost - z @ wanted not above or not below 0.
+def _shares(factors: Any, weight: Floats, wanted: Floats) -> Floats:
+    """Return the least h with (weight h) @ factors = wanted, by the equations of its optimality."""
+    from scipy.sparse import block_array, diags_array, eye_array
+    from scipy.sparse.linalg import splu
 
-    Newton's method on augmented Lagrangians: what violates is priced by a square, and the prices are updated until
-    nothing violates by more than rounding. Converges from any start, as the functions are convex.
-    """
-
-    def __init__(
-        self,
-        start: Floats,
-        freedom: Floats,
-        cost: Floats,
-        wanted: Any,
-        not_above: NDArray[np.bool_],
-        not_below: NDArray[np.bool_],
-    ) -> None:
-        from scipy.sparse import diags_array
-
-        scaled = diags_array(freedom) @ wanted
-        norm = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=0)).ravel())
-        unit = np.where(norm > 0, 1.0 / np.where(norm > 0, norm, 1.0), 0.0)
-        self.start, self.freedom = start, freedom
-        self.pull = (scaled @ diags_array(unit)).tocsc()
-        self.wanted = (wanted @ diags_array(unit)).T.tocsr()
-        self.cost = cost * unit
-        size = np.abs(self.cost) + abs(self.wanted) @ np.abs(start)
-        self.rounding = 0.5 * EPSILON * (2.0 + np.diff(self.wanted.indptr)) * size
-        self.above, self.below = np.where(not_above, 1.0, 0.0), np.where(not_below, 1.0, 0.0)
-
-    def points(self) -> Iterator[Floats]:
-        """Yield points ever nearer to the wanted one."""
-        share, price = np.zeros(len(self.start)), np.zeros(len(self.cost))
-        excess, value = self.state(share, price)
-        yield self.start
-        for _ in range(MOST_STEPS):
-            slope = share - self.pull @ excess / PENALTY
-            step = self.newton(slope, excess != 0)
-            descent, length = float(slope @ step), 1.0
-            while True:
-                after, lower = self.state(share + length * step, price)
-                if lower <= value + 1e-4 * length * descent + 1e-10 * value or length < 1e-9:
-                    break
-                length /= 2
-            done = -descent <= 1e-8 * value or (length == 1.0 and np.array_equal(after != 0, excess != 0))
-            share, excess, value = share + length * step, after, lower
-            yield self.start + self.freedom * share
-            if done:
-                price = excess / PENALTY
-                excess, value = self.state(share, price)
-
-    def state(self, share: Floats, price: Floats) -> tuple[Floats, float]:
-        """Return what violates, and the augmented Lagrangian."""
-        excess = self.cost - self.wanted @ (self.start + self.freedom * share) + PENALTY * price
-        excess = self.above * np.maximum(excess - self.rounding, 0) + self.below * np.minimum(excess + self.rounding, 0)
-        return excess, 0.5 * float(share @ share + excess @ excess / PENALTY)
-
-    def newton(self, slope: Floats, active: NDArray[np.bool_]) -> Floats:
-        """Return the Newton step on the active violations."""
-        from scipy.sparse import block_array, eye_array
-        from scipy.sparse.linalg import splu
-
-        pull = self.pull[:, np.flatnonzero(active)]
-        moving, held = pull.shape
-        system = block_array([[eye_array(moving), pull], [pull.T, -PENALTY * eye_array(held)]]).tocsc()
-        factored = splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01, options={"SymmetricMode": True})
-        return np.asarray(factored.solve(np.concatenate([-slope, np.zeros(held)]))[:moving])
+    moving = np.flatnonzero(weight)
+    scaled = (diags_array(weight[moving]) @ factors[moving]).tocsc()
+    norm = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=0)).ravel())
+    unit = np.where(norm > 0, 1.0 / np.where(norm > 0, norm, 1.0), 0.0)
+    scaled = scaled @ diags_array(unit)
+    m, n = scaled.shape
+    system = block_array([[eye_array(m), scaled], [scaled.T, -DAMPING * eye_array(n)]]).tocsc()
+    factored = splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01, options={"SymmetricMode": True})
+    shares = np.zeros(len(weight))
+    shares[moving] = factored.solve(np.concatenate([np.zeros(m), wanted * unit]))[:m]
+    return shares

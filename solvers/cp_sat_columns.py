@@ -18,8 +18,9 @@ from .options import Options
 GRID_SHARE = 0.6
 # Share of feasibility_tol within which a bound, a side of a row or the end of a grid counts as met.
 SLACK_SHARE = 0.05
-# Share of the gap asked for that rounding to the grid may take, and the smallest gap this is done for.
-GAP_SHARE, SMALLEST_GAP = 0.02, 1e-7
+# Share of the gap asked for that rounding to the grid may take: of an absolute one, and of a relative one, where the
+# size of the objective is a guess. The smallest gap this is done for.
+GAP_SHARE, GUESSED_SHARE, SMALLEST_GAP = 0.1, 0.02, 1e-7
 # Beyond this, whole numbers are not exact as floats.
 MOST_POINTS = 2.0**53
 # Computed bounds are moved outwards by this much, relatively: rounding must not cut.
@@ -183,10 +184,10 @@ def _enough(
 
 def _fine_steps(program: Program, on_grid: NDArray[np.bool_], length: Floats, options: Options) -> Floats:
     """Return for each column the largest power of two that keeps rows and objective within their shares."""
-    size = program.gap_unit
-    if size is None:
-        size = float((np.abs(program.objective) * length).max(initial=0.0))
-    loss = GAP_SHARE * max(options.abs_gap, max(options.rel_gap, SMALLEST_GAP) * size)
+    gap = max(options.rel_gap, SMALLEST_GAP)
+    loss = GAP_SHARE * max(options.abs_gap, gap * (program.gap_unit or 0.0))
+    if program.gap_unit is None:
+        loss = max(loss, GUESSED_SHARE * gap * float((np.abs(program.objective) * length).max(initial=0.0)))
     fine = np.where(on_grid, length, 1.0)
     paid = on_grid & (program.objective != 0)
     if paid.any():

@@ -80,7 +80,8 @@ def whole_program(program: Program, options: Options, grid: float | None) -> Who
     columns = whole_columns(program, options, grid)
     matrix, rows = program.matrix, program.num_rows
     row, most = matrix.row_of_entry(), columns.most[matrix.columns].astype(np.float64)
-    weights = np.where(most > 0, matrix.values * columns.step[matrix.columns], 0.0)  # a fixed column is all base
+    counts = (np.isfinite(program.row_lower) | np.isfinite(program.row_upper))[row] & (most > 0)
+    weights = np.where(counts, matrix.values * columns.step[matrix.columns], 0.0)  # a fixed column is all base
     tolerance = options.feasibility_tol
 
     whole, scale = scaled_rows(row, weights, most, rows, ROW_SHARE * tolerance)

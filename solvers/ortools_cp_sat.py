@@ -34,13 +34,14 @@ COVERED = {
 REFUSED = {
     "fix_variables_to_their_hinted_value": "it would solve another program; fix columns by their bounds",
     "instantiate_all_variables": "without it, CP-SAT leaves columns open and takes them for solved",
+    "use_exact_lp_reason": "without it, CP-SAT's bounds are wrong by what floats lose",
 }
 # CP-SAT's relative gap is in max(|objective|, 1), ours in max(|objective|, 1e-9): it sees the objective in billionths.
 UNITS = 1e9
 # CP-SAT stops at this share of the gap; the rest is for what rounding takes.
 GAP_SHARE = 0.9
-# From this share of columns on a grid, CP-SAT is told to branch by several rules in turn: by its default one it may go
-# through a grid point by point. With few such columns the default is faster.
+# From this share of columns on a grid, CP-SAT is told to branch by several rules in turn, with all rows in its linear
+# relaxation: by its defaults it may go through a grid point by point. With few such columns these are faster.
 GRID_COLUMNS = 0.1
 # Own options that stop CP-SAT, and what to call that.
 STOPS = {
@@ -62,6 +63,7 @@ class CpSat(Backend):
     classes = frozenset({ProblemClass.MILP})
     honours = frozenset({"threads", "seed", "warm_start", "log"})
     isolated = True  # ortools and highspy cannot be loaded into one process
+    takes_tangents = False  # their continuous columns, on a grid, take it minutes
 
     def probe(self) -> Availability:
         """Say whether ortools is installed, without importing it."""
@@ -217,6 +219,7 @@ def _set_parameters(
         parameters.max_time_in_seconds = options.time_limit
     if whole.columns.on_grid.mean() > GRID_COLUMNS:
         parameters.search_branching = parameters.SearchBranching.PORTFOLIO_SEARCH
+        parameters.linearization_level = 2
     for name, value in own.items():
         _set_own(parameters, name, value)
 

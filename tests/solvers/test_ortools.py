@@ -275,6 +275,7 @@ def test_an_integer_column_that_rows_bound_needs_no_bound_of_its_own():
         ("mip_var_scaling", 10.0, "it is given integers here"),
         ("fix_variables_to_their_hinted_value", True, "it would solve another program"),
         ("instantiate_all_variables", False, "CP-SAT leaves columns open"),
+        ("use_exact_lp_reason", False, "CP-SAT's bounds are wrong"),
         ("grid", 0.0, "must be greater than 0"),
     ],
 )
