@@ -20,7 +20,7 @@ NOISE, COSTLY = 1e-6, 1e-8
 # In a repair, multipliers below the fault times these are taken for 0: the first that works.
 DUST = (10.0, 100.0, 1000.0)
 # Steps of a repair with one of them.
-MOST_STEPS = 10
+MOST_STEPS = 15
 # Added to the equations of a repair, which dependent columns make singular; the next step takes it out again.
 DAMPING = 1e-13
 # How far a multiplier of 0 may move, of a row that allows either sign: a share of the largest one.
@@ -263,7 +263,7 @@ def _repaired(duality: _Duality, given: _Multipliers) -> _Multipliers:
     found = given
     for dust in DUST:
         z = np.where(np.abs(start) <= dust * fault / largest * typical, 0.0, start)
-        at_fault, counts = np.zeros(len(duality.cost), dtype=bool), []
+        at_fault, counts = np.isinf(duality.lower) & np.isinf(duality.upper), []
         while (z[rows:] > 0).all():
             slopes = given.slopes.copy()
             slopes[used] = z[rows:]
@@ -273,7 +273,8 @@ def _repaired(duality: _Duality, given: _Multipliers) -> _Multipliers:
             if not endless.any():
                 return found
             counts.append(int(endless.sum()))
-            if len(counts) > MOST_STEPS or (len(counts) > 3 and counts[-1] > 0.9 * counts[-3]):
+            joined = bool((endless & ~at_fault).any())
+            if len(counts) > MOST_STEPS or (len(counts) > 3 and not joined and counts[-1] > 0.9 * counts[-3]):
                 break
             at_fault |= endless
             weight = np.abs(z) + np.where(free, FREEDOM * typical, 0.0)

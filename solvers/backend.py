@@ -53,7 +53,7 @@ class Task:
     Attributes
     ----------
     problem : the formulation
-        In a process of its own, a general backend is given the program here as well.
+        For a general backend the program may stand here as well.
     form : str
         Which of its programs.
     program : Program or None

@@ -16,8 +16,9 @@ from .options import Options
 # Share of feasibility_tol by which the rounding of a row's coefficients may move it.
 ROW_SHARE = 0.2
 # Share of the objective's range that the rounding of its coefficients may take: of the gap asked for, within limits.
-# CP-SAT is slower with larger numbers.
+# CP-SAT is slower with larger numbers; up to `USUAL_ACTIVITY` in all they cost nothing.
 GAP_SHARE, FINEST_SHARE, COARSEST_SHARE = 1e-3, 1e-14, 1e-9
+USUAL_ACTIVITY = 2.0**45
 # Most that a row or the objective may add up to, in whole numbers: CP-SAT's own limit is 2**62.
 MOST_ACTIVITY = 2.0**60
 # Scales tried first: whole numbers, decimals, and quantities in seconds given in minutes or hours.
@@ -183,7 +184,7 @@ def _objective(program: Program, columns: WholeColumns, gap: float) -> dict[str,
             break
     else:
         share = min(max(GAP_SHARE * gap, FINEST_SHARE), COARSEST_SHARE)
-        wanted = math.log2(float(most[weights != 0].sum()) / (share * reach))
+        wanted = math.log2(max(float(most[weights != 0].sum()) / share, USUAL_ACTIVITY) / reach)
         scale = 2.0 ** math.floor(min(math.ceil(wanted), math.log2(MOST_ACTIVITY / reach)))
         costs = np.floor(weights * scale)
     if math.frexp(scale)[0] != 0.5 or (np.frexp(columns.step)[0] != 0.5).any():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -19,6 +20,8 @@ from .cp_sat_scaling import WholeProgram, whole_program
 from .options import Options
 from .result import Limit, Reason
 
+# Before this, parameters and responses have other types.
+OLDEST = (9, 15)
 # What our common options already say, so that one thing is never said twice.
 COVERED = {
     "max_time_in_seconds": "time_limit",
@@ -66,10 +69,14 @@ class CpSat(Backend):
     takes_tangents = False  # their continuous columns, on a grid, take it minutes
 
     def probe(self) -> Availability:
-        """Say whether ortools is installed, without importing it."""
+        """Say whether an ortools that is new enough is installed, without importing it."""
         if find_spec("ortools") is None:
-            return Availability(False, reason="ortools is not installed: pip install ortools")
-        return Availability(True, version("ortools"))
+            return Availability(False, reason="ortools is not installed: pip install 'equipoise[ortools]'")
+        found = version("ortools")
+        if tuple(map(int, re.findall(r"\d+", found)[:2])) < OLDEST:
+            oldest = ".".join(map(str, OLDEST))
+            return Availability(False, found, f"ortools {found} is too old: pip install 'ortools>={oldest}'")
+        return Availability(True, found)
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Scale the program to integers, stream incumbents and bounds, and read what CP-SAT proved.
@@ -218,7 +225,7 @@ def _set_parameters(
     if options.time_limit is not None:
         parameters.max_time_in_seconds = options.time_limit
     if whole.columns.on_grid.mean() > GRID_COLUMNS:
-        parameters.search_branching = parameters.SearchBranching.PORTFOLIO_SEARCH
+        parameters.search_branching = parameters.SearchBranching.PORTFOLIO_WITH_QUICK_RESTART_SEARCH
         parameters.linearization_level = 2
     for name, value in own.items():
         _set_own(parameters, name, value)

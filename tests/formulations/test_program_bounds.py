@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import equipoise as eq
+from equipoise.formulations.program import Csr
 from equipoise.formulations.program_bounds import implied_bounds, proved_bound, proves_infeasible
 
 NAN, INF = math.nan, math.inf
@@ -34,14 +35,18 @@ class Planted:
         return 1.0 if self.program.sense == "max" else -1.0
 
     def wrong_by(self, error: float) -> float:
-        """What duals wrong by `error` can cost: as if each row and each box were missed by its whole width."""
+        """What duals wrong by `error` can cost: as if each missed its side, and each column its box."""
         program = self.program
-        sizes = abs(program.to_scipy()).toarray()
-        sides = np.where(np.isfinite(program.row_upper), np.abs(program.row_upper), 0.0)
-        sides = np.maximum(sides, np.where(np.isfinite(program.row_lower), np.abs(program.row_lower), 0.0))
-        width = program.upper - program.lower
+        sides = np.maximum(*(np.where(np.isfinite(s), np.abs(s), 0.0) for s in (program.row_lower, program.row_upper)))
+        lower, upper = implied_bounds(program)
+        width = upper - lower
         reach = np.abs(self.point) + np.where(np.isfinite(width), width, 0.0) + 1.0
-        return error * float(1.0 + sides.sum() + (sizes @ reach).sum() + len(program.log_weights) * reach.sum())
+        terms = sides.sum() + (abs(program.to_scipy()) @ reach).sum()
+        if self.slopes is not None:
+            logs = program.log_matrix
+            inside = Csr(logs.starts, logs.columns, np.abs(logs.values)).times(reach) + np.abs(program.log_offsets)
+            terms += self.slopes @ inside
+        return error * float(1.0 + terms)
 
 
 @st.composite

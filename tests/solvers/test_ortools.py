@@ -225,20 +225,6 @@ def test_no_point_on_a_restricting_grid_proves_nothing():
     assert solve(program).plan["x"] == pytest.approx([3.0, 1.25], abs=1e-6)
 
 
-def test_logarithms_of_integer_programs_by_tangent_cuts():
-    build = eq.ProgramBuilder(sense="max")
-    x = build.add_columns("x", (3,), upper=5.0, integer=True)
-    build.add_rows("capacity", (1,), terms=[(0, x, [1.0, 2.0, 3.0])], upper=11)
-    build.add_logs([1.0, 2.0, 1.5], terms=[(np.arange(3), x, 1.0)], offsets=0.5)
-    program = build.program()
-    points = np.array([p for p in itertools.product(range(6), repeat=3) if np.dot(p, [1, 2, 3]) <= 11])
-    best = (np.log(points + 0.5) @ [1.0, 2.0, 1.5]).max()
-    result = solve(program, rel_gap=1e-5)
-    assert result.termination.reason is Reason.OPTIMAL
-    assert result.objective == pytest.approx(best, rel=1e-5)
-    assert result.bound >= best - 1e-12
-
-
 # -- What it refuses ---------------------------------------------------------------------------------------------------
 
 
@@ -253,6 +239,10 @@ def test_what_cannot_be_held_is_refused_with_words():
         solve(too_wide)
     with pytest.raises(eq.UnsupportedProblem, match=r"ortools cannot state this LP program"):
         solve(dense("max", [1.0], [[1.0]], -INF, 1, integer=False))
+    build = eq.ProgramBuilder(sense="max")
+    build.add_logs(1.0, terms=[(0, build.add_binaries("x", (2,)), 1.0)])
+    with pytest.raises(eq.UnsupportedProblem, match=r"ortools cannot state this MILOG program"):
+        solve(build.program())
 
 
 def test_an_integer_column_that_rows_bound_needs_no_bound_of_its_own():
@@ -382,6 +372,12 @@ def test_a_warm_start_in_part_or_broken():
 
 
 # -- Its process -------------------------------------------------------------------------------------------------------
+
+
+def test_an_old_ortools_is_not_used(monkeypatch):
+    monkeypatch.setattr("equipoise.solvers.ortools_cp_sat.version", lambda name: "9.14.6206")
+    with pytest.raises(eq.BackendUnavailable, match=r"ortools 9.14.6206 is too old: pip install 'ortools>=9.15'"):
+        solve(knapsack(7, size=5))
 
 
 def test_ortools_is_not_loaded_here_nor_highspy_by_the_backend():
