@@ -256,7 +256,7 @@ def _repaired(duality: _Duality, given: _Multipliers) -> _Multipliers:
     factors = vstack([program.to_scipy(), -logs[np.flatnonzero(used)]]).tocsr()
     start = np.concatenate([given.rows, given.slopes[used]])
     size = np.sqrt(np.asarray(factors.multiply(factors).sum(axis=1)).ravel())
-    largest = max(float((np.abs(start) * size).max(initial=0.0)), float(np.abs(duality.cost).max(initial=0.0)))
+    largest = float(max((np.abs(start) * size).max(initial=1e-300), np.abs(duality.cost).max(initial=0.0)))
     typical = largest / np.where(size > 0, size, np.inf)
     free = np.concatenate([program.row_lower == program.row_upper, np.zeros(len(start) - rows, dtype=bool)])
     fault = float(np.abs(duality.reduced(given)[duality.endless(given, duality.reduced(given))]).max(initial=0.0))
