@@ -296,7 +296,10 @@ def _shares(factors: Any, weight: Floats, wanted: Floats) -> Floats:
     scaled = scaled @ diags_array(unit)
     m, n = scaled.shape
     system = block_array([[eye_array(m), scaled], [scaled.T, -DAMPING * eye_array(n)]]).tocsc()
-    factored = splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01, options={"SymmetricMode": True})
     shares = np.zeros(len(weight))
+    try:
+        factored = splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01, options={"SymmetricMode": True})
+    except RuntimeError:  # singular all the same
+        return shares
     shares[moving] = factored.solve(np.concatenate([np.zeros(m), wanted * unit]))[:m]
     return shares

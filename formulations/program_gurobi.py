@@ -92,7 +92,7 @@ def status_name(status: int) -> str:
     """Return the name of a status of Gurobi's, such as "INFEASIBLE"."""
     from gurobipy import GRB
 
-    names = {value: name for name, value in vars(type(GRB.Status)).items() if isinstance(value, int)}
+    names: dict[int, str] = {value: name for name, value in vars(type(GRB.Status)).items() if isinstance(value, int)}
     return names.get(status, str(status))
 
 
