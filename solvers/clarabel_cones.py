@@ -80,12 +80,14 @@ class Clarabel(Backend):
             if status in NO_DUAL and best is None:  # no finite bound: unbounded if there is a point at all
                 return _without_bound(program, cones, options, own, ends)
             answer = _answer(program, cones, solution, status, options)
+            if answer.limit is Limit.ITERATIONS and "max_iter" not in own:
+                answer = replace(answer, limit=Limit.METHOD)  # Clarabel's own end, not one that was asked for
             if answer.claim is Reason.INFEASIBLE and best is None:
                 return answer
             if answer.values is not None and (best is None or _gap(program, answer) < _gap(program, best)):
                 best = answer
             closed = best is not None and _gap(program, best) <= _wanted(program, best, options)
-            if closed or status in STOPPED:
+            if closed or (status in STOPPED and not (status == "MaxIterations" and "max_iter" not in own)):
                 break
             x = np.clip(cones.values(np.asarray(solution.x)), program.lower, program.upper)
             around = x if np.isfinite(x).all() else around

@@ -6,7 +6,6 @@ import re
 import shutil
 import struct
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -52,8 +51,6 @@ LIMITS = {
     "maxIterations": Limit.ITERATIONS,
 }
 COMPLAINT = r"^(?:No match|Multiple match|Short match|String of|.* was provided for|<Possible options).*"
-# What CBC says when its preprocessing has turned the solution into none; it then calls that optimal.
-SPOILT = "try without preprocessing"
 # Bounds and gaps are printed with 8 digits.
 DIGITS = 1e-7
 # CBC looks only for solutions that are better by this; or by this, where objectives are whole numbers. By itself it
@@ -104,14 +101,11 @@ class Cbc(PyomoSolver):
             asked["increment"] = WHOLE if _counts(call.program) else INCREMENT
             if options.threads > 1:
                 asked["threads"] = 100 + options.threads  # the 100 makes their work repeatable
-            if call.started:
-                asked["preprocess"] = "off"  # which would give the start's values to other columns
+            if call.started or call.program.objective.any():
+                # CBC 2.10's preprocessing loses optima of small programs, and gives a start's values to other columns.
+                asked["preprocess"] = "off"
         given = {**asked, **call.own}
-        started = time.perf_counter()
         results, log = _ran(call, given, call.seconds)
-        if SPOILT in log and "preprocess" not in given:
-            left = None if call.seconds is None else max(0.1, call.seconds - (time.perf_counter() - started))
-            results, log = _ran(call, {**given, "preprocess": "off"}, left)
         found = outcome(call.program, results, log)
         if found.has_point:
             load(call.model, results)

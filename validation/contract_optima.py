@@ -9,6 +9,7 @@ import numpy as np
 
 from ..formulations.program import Floats, ProblemClass, Program, Sense
 from ..formulations.program_builder import ProgramBuilder
+from ..solvers.result import Limit
 from .contract_check import Check, Failure, Skip
 from .contract_programs import (
     INTEGER,
@@ -49,11 +50,24 @@ def endless_columns(check: Check, wanted: ProblemClass) -> None:
 
 
 def badly_scaled(check: Check, wanted: ProblemClass) -> None:
-    """The same with columns up to 1e6, coefficients from 1e-6 to 1e3, and costs to 1e6."""
+    """The same with columns up to 1e6, coefficients from 1e-6 to 1e3, and costs to 1e6.
+
+    An interior-point method may leave one gap in four open, if it says so and its bound and plan are right.
+    """
+    solved = left = 0
     for rng in check.draws(4):
         for sense in senses(wanted):
             # A method of whole or fixed-point numbers has no room for such a range, and may say so.
-            check.optimum(planted(rng, wanted, sense, scaled=True), rel_gap=1e-5, may_refuse=True)
+            known = planted(rng, wanted, sense, scaled=True)
+            result = check.solve(known.program, rel_gap=1e-5, may_refuse=True)
+            if result.termination.limit is Limit.METHOD and result.objective is not None:
+                check.hold_bound(result, known, rel_gap=1e-5)
+                left += 1
+            else:
+                check.hold(result, known, rel_gap=1e-5)
+                solved += 1
+    if left > solved / 3:
+        raise Failure(f"it left {left} gaps of {left + solved} open")
 
 
 def enumerated_optima(check: Check, wanted: ProblemClass) -> None:
@@ -192,5 +206,7 @@ def _movable(wanted: ProblemClass, sense: Sense, what: str = "", which: int = 0,
 def _alike(what: str, found: Floats, expected: Floats, program: Program) -> None:
     scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
     worst = float(np.abs(found - expected).max(initial=0.0))
-    if worst > DUAL_TOLERANCE * scale:
+    # Where the objective bends, duals are only as good as the root of the gap.
+    allowed = math.sqrt(FINEST_LOG_GAP) if len(program.log_weights) else DUAL_TOLERANCE
+    if worst > allowed * scale:
         raise Failure(f"{what} {found.tolist()} instead of {expected.tolist()} ({program.sense}), unique")
