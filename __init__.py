@@ -8,6 +8,7 @@
 ('OPTIMAL', [2, 2])
 """
 
+from .formulations.equilibrium import Equilibrium
 from .formulations.errors import (
     BackendNotFound,
     BackendUnavailable,
@@ -17,8 +18,10 @@ from .formulations.errors import (
     NoSolution,
     UnsupportedProblem,
 )
+from .formulations.fisher_market import FisherMarket
 from .formulations.program import ProblemClass, Program, Residuals
 from .formulations.program_builder import ProgramBuilder
+from .formulations.volatile_market import VolatileFisherMarket
 from .formulations.window import Regime, ScheduleWindow, WindowJob
 from .formulations.window_plan import WindowPlan
 from .solvers.choice import Candidate, CandidateTable, candidates
@@ -37,7 +40,9 @@ __all__ = [
     "BackendUnavailable",
     "Candidate",
     "CandidateTable",
+    "Equilibrium",
     "EquipoiseError",
+    "FisherMarket",
     "HistoryPoint",
     "InvalidInput",
     "Isolation",
@@ -55,6 +60,7 @@ __all__ = [
     "ScheduleWindow",
     "Termination",
     "UnsupportedProblem",
+    "VolatileFisherMarket",
     "WindowJob",
     "WindowPlan",
     "backends",

@@ -87,7 +87,8 @@ class Answer:
     plan : object or None
         The answer itself (special backends).
     bound : float or None
-        The backend's bound; None if there is none. With `duals` it is not used: they prove one.
+        The backend's bound; None if there is none. With `duals` it is not used: they prove one. Nor is it for a
+        formulation with `bound_of`: the plan proves its own.
     duals, reduced_costs : ndarray of float or None
         By row and column of an LP or LOG program: change of the optimal objective per unit.
     slopes : ndarray of float or None
@@ -124,7 +125,7 @@ class Backend(Protocol):
         Programs it reads (general backends). Programs with log terms reach one that does not read them as tangent
         cuts, so LP gives LOG and MILP gives MILOG as well.
     formulations : frozenset of str
-        Names of formulations it reads directly (special backends).
+        Formulations it reads directly (special backends), by the name of the type or by their own `kind`.
     honours : frozenset of str
         Which of the `OPTIONAL` common options it honours. The others are honoured by all.
     uses : frozenset of str
@@ -147,6 +148,10 @@ class Backend(Protocol):
     def probe(self) -> Availability:
         """Say whether it can run here; never raise."""
         ...
+
+    def defers(self, problem: Any, options: Options) -> str:
+        """Say why "auto" should leave this problem to a later backend that can take it; empty if it should not."""
+        return ""
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve the task within the options, honouring every one of them.

@@ -11,7 +11,7 @@ from ..formulations.errors import BackendUnavailable, InvalidInput, UnsupportedP
 from ..formulations.program import ProblemClass, Program
 from .backend import OPTIONAL, Backend
 from .options import Options
-from .registry import BACKENDS, accepts, columns_text, find_backend, problem_class, reads
+from .registry import BACKENDS, accepts, columns_text, find_backend, kind_of, problem_class, reads
 
 # Log terms go to a conic interior-point method while the program has at most this many entries; beyond that, tangent
 # cuts on a linear solver are faster (docs/backends/clarabel.md has the measurement).
@@ -75,11 +75,12 @@ def weigh(problem: Any, form: str | None, options: Options, build: Callable[[], 
     special = [name for name in BACKENDS if not find_backend(name).classes]
     why: dict[str, str] = {}
     taken = ""
-    for name in chain(special, _general(wanted, options, build, why)):
+    for name in chain(special, _general(problem, wanted, options, build, why)):
         backend = find_backend(name)
         version, reason = "", _obstacle(backend, problem, wanted, form, options)
         if not reason and taken:
             reason = f"{taken} comes first" + why.get(name, "")
+        reason = reason or backend.defers(problem, options)
         if not reason:
             found = backend.probe()
             version = found.version
@@ -143,13 +144,15 @@ def check_form(problem: Any, form: str | None) -> None:
 
 
 def _general(
-    wanted: ProblemClass, options: Options, build: Callable[[], Program], why: dict[str, str]
+    problem: Any, wanted: ProblemClass | None, options: Options, build: Callable[[], Program], why: dict[str, str]
 ) -> Iterator[str]:
     """Yield the general backends in order of preference; put into `why` what moves one down."""
     names = [name for name in BACKENDS if find_backend(name).classes]
     if wanted is ProblemClass.LOG and "clarabel" in names:
-        program = build()
-        entries = len(program.matrix.values) + len(program.log_matrix.values)
+        entries = getattr(problem, "program_entries", None)
+        if entries is None:
+            program = build()
+            entries = len(program.matrix.values) + len(program.log_matrix.values)
         if entries > CONIC_ENTRIES:
             why["clarabel"] = f": tangent cuts are faster beyond {CONIC_ENTRIES:,} entries, here {entries:,}"
         elif options.rel_gap < CONIC_GAP:
@@ -160,15 +163,15 @@ def _general(
     yield from names
 
 
-def _obstacle(backend: Backend, problem: Any, wanted: ProblemClass, form: str | None, options: Options) -> str:
+def _obstacle(backend: Backend, problem: Any, wanted: ProblemClass | None, form: str | None, options: Options) -> str:
     """Return what rules the backend out for this problem anywhere, installed or not."""
-    special = type(problem).__name__ in backend.formulations
+    special = kind_of(problem) in backend.formulations
     if not special and not backend.classes:
         return f"reads {_readable(backend)} only"
     if special and form is not None and not backend.classes:
         return f"reads the problem itself, not its program {form!r}"
     if not special and not reads(backend, wanted):
-        return f"cannot state {wanted.value} programs"
+        return f"cannot state {wanted.value} programs" if wanted else f"cannot state a {kind_of(problem)}"
     missed = _dishonoured(backend, options)
     return f"cannot honour {', '.join(missed)}" if missed else ""
 
@@ -185,9 +188,9 @@ def _dishonoured(backend: Backend, options: Options) -> list[str]:
     ]
 
 
-def _merit(backend: Backend, problem: Any, wanted: ProblemClass) -> str:
-    if type(problem).__name__ in backend.formulations:
-        return f"made for {type(problem).__name__}"
+def _merit(backend: Backend, problem: Any, wanted: ProblemClass | None) -> str:
+    if wanted is None or kind_of(problem) in backend.formulations:
+        return f"made for {kind_of(problem)}"
     if wanted in backend.classes:
         return f"reads {wanted.value} programs"
     return f"solves {wanted.value} programs by tangent cuts"
@@ -199,4 +202,4 @@ def _readable(backend: Backend) -> str:
 
 
 def _described(problem: Any) -> str:
-    return f"{problem_class(problem).value} program" if isinstance(problem, Program) else type(problem).__name__
+    return f"{problem.problem_class.value} program" if isinstance(problem, Program) else kind_of(problem)

@@ -44,24 +44,35 @@ def find_backend(name: Any) -> Backend:
     return backend
 
 
-def reads(backend: Backend, wanted: ProblemClass) -> bool:
+def reads(backend: Backend, wanted: ProblemClass | None) -> bool:
     """Whether the backend reads programs of this class: itself, or as tangent cuts on its logarithms."""
+    if wanted is None:
+        return False
     linear = {ProblemClass.LOG: ProblemClass.LP, ProblemClass.MILOG: ProblemClass.MILP}.get(wanted, wanted)
     return wanted in backend.classes or (backend.takes_tangents and linear in backend.classes)
 
 
 def accepts(backend: Backend, problem: Any) -> bool:
     """Whether the backend can state this problem, installed or not."""
-    if type(problem).__name__ in backend.formulations:
+    if kind_of(problem) in backend.formulations:
         return True
     return reads(backend, problem_class(problem))
 
 
-def problem_class(problem: Any) -> ProblemClass:
-    """Return the class of the problem's program, without building it where the formulation declares it."""
+def kind_of(problem: Any) -> str:
+    """Return the name by which backends list the formulation: its type's, or its own `kind`."""
+    kind: str = getattr(problem, "kind", type(problem).__name__)
+    return kind
+
+
+def problem_class(problem: Any) -> ProblemClass | None:
+    """Return the class of the problem's program, without building it where the formulation declares it.
+
+    None for a problem that no program states.
+    """
     if not hasattr(problem, "program"):
         raise UnsupportedProblem(f"cannot solve a {type(problem).__name__}: give a formulation or a Program")
-    declared: ProblemClass = (
+    declared: ProblemClass | None = (
         problem.problem_class if hasattr(problem, "problem_class") else problem.program().problem_class
     )
     return declared

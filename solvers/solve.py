@@ -16,7 +16,7 @@ from .backend import Answer, Backend, Task
 from .choice import CandidateTable, check_form, check_named, choose, weigh
 from .isolation import Isolation, run_isolated
 from .options import Options
-from .registry import find_backend
+from .registry import find_backend, kind_of
 from .result import HistoryPoint, Limit, Reason, Result
 from .tangents import run_backend
 from .verify import Listener, verified
@@ -82,7 +82,7 @@ def solve(
         version = check_named(solver, problem, form, chosen)
     considered = CandidateTable(weigh(problem, form, chosen, build) if explain else ())
 
-    if type(problem).__name__ in solver.formulations and form is None:
+    if kind_of(problem) in solver.formulations and form is None:
         task = Task(problem=problem, form="special")
     else:
         program = build()

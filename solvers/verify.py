@@ -240,19 +240,26 @@ def _bound(
     task: Task, answer: Answer, found: Found | None, listener: Listener, notes: list[str], sign: float
 ) -> tuple[float, bool]:
     """Return the bound, and whether it is proved by the backend's duals rather than its word."""
-    program = task.program
+    program, problem = task.program, task.problem
     nothing = sign * math.inf
-    if program is not None and not program.integer.any() and answer.duals is not None:
-        if np.shape(answer.duals) == (program.num_rows,):
-            best = min((sign * each for each in _proofs(program, answer, found)), default=math.inf)
-            if math.isfinite(best):
-                return sign * best, True
+    proofs = [problem.bound_of(found.plan)] if found is not None and hasattr(problem, "bound_of") else []
+    continuous = program is not None and not program.integer.any()
+    duals = answer.duals
+    if program is not None and continuous and duals is not None and np.shape(duals) == (program.num_rows,):
+        proofs += _proofs(program, answer, found)
+    best = min((sign * each for each in proofs if not math.isnan(each)), default=math.inf)
+    if math.isfinite(best):
+        return sign * best, True
+    if hasattr(problem, "bound_of"):
+        notes.append("the plan's prices prove no finite bound")
+        return nothing, True
+    if continuous and duals is not None:
         notes.append("the backend's duals prove no finite bound")
         return nothing, True
     bound = answer.bound if answer.bound is not None else listener.bound
     if bound is None or math.isnan(bound):
         return nothing, False
-    if program is not None and not program.integer.any() and math.isfinite(bound):
+    if continuous and math.isfinite(bound):
         notes.append("the bound is the backend's word: it gave no duals to prove it")
     return float(bound), False
 

@@ -1,0 +1,246 @@
+"""FisherMarket: how buyers with budgets share divisible goods, and at what prices, when utilities are linear."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .checks import as_reals
+from .equilibrium import Equilibrium
+from .errors import InvalidInput
+from .market import Market
+from .program import Floats, ProblemClass, Program
+from .program_builder import ProgramBuilder
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+# Rows of a dense market are read in blocks of about so many entries, which stay in the processor's cache.
+BLOCK_ENTRIES = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class FisherMarket(Market):
+    """A Fisher market with linear utilities: maximise ``sum_i B_i log(sum_k u_ik x_ik)`` within the capacities.
+
+    Parameters
+    ----------
+    utilities : array_like or scipy.sparse matrix of float, shape (N, K)
+        What one unit of each good is worth to each buyer, at least 0, in a unit of the buyer's own. Every buyer wants
+        something. A read-only float array is kept as it is; anything else is copied.
+    budgets : array_like of float, shape (N,)
+        Greater than 0.
+    capacities : array_like of float, shape (K,), optional
+        Units of each good, greater than 0; 1 by default.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field, the index and the value.
+
+    Notes
+    -----
+    The convex program of Eisenberg and Gale [1]_, Eq. 4 of Shockwave [2]_. At its optimum every buyer spends the whole
+    budget, and only on goods of the most utility per money; every wanted good is sold out.
+
+    References
+    ----------
+    .. [1] E. Eisenberg and D. Gale, "Consensus of subjective probabilities: the pari-mutuel method", Annals of
+       Mathematical Statistics 30, 1959.
+    .. [2] P. Zheng et al., "Shockwave: Fair and Efficient Cluster Scheduling for Dynamic Adaptation in Machine
+       Learning", NSDI 2023, Section 4 and Appendix B.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> market = eq.FisherMarket(utilities=[[2.0, 1.0], [1.0, 3.0]], budgets=[1.0, 1.0])
+    >>> plan = eq.solve(market).require_optimal()
+    >>> plan.allocation.round(3).tolist(), plan.prices.round(3).tolist()
+    ([[1.0, 0.0], [0.0, 1.0]], [1.0, 1.0])
+    """
+
+    utilities: Floats | csr_array
+    budgets: Floats
+    capacities: Floats = None  # type: ignore[assignment]  # ones, of the shape of a row
+
+    reference: ClassVar[str] = "Eisenberg and Gale 1959; Shockwave, Eq. 4"
+    problem_class: ClassVar[ProblemClass] = ProblemClass.LOG
+    forms: ClassVar[tuple[str, ...]] = ("shares",)
+
+    def __post_init__(self) -> None:
+        utilities = _checked(self.utilities)
+        object.__setattr__(self, "utilities", utilities)
+        count, goods = utilities.shape
+        self._set_budgets(self.budgets, self.capacities, count, (goods,))
+        most = self.largest
+        if not (most > 0).all():
+            raise InvalidInput("utilities", 0.0, "the buyer wants nothing", index=int(np.flatnonzero(~(most > 0))[0]))
+        if not np.isfinite(most).all():
+            at = int(np.flatnonzero(~np.isfinite(most))[0])
+            raise InvalidInput("utilities", float(most[at]), "worth of a good's capacity must be finite", index=at)
+
+    @property
+    def kind(self) -> str:
+        """The name by which backends list it."""
+        return "FisherMarket"
+
+    @property
+    def _table(self) -> Any:
+        return self.utilities  # an array or a csr_array: no type says what both can do
+
+    @property
+    def num_goods(self) -> int:
+        """K."""
+        return int(self._table.shape[1])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether utilities, and with them allocations, are scipy.sparse.csr_array."""
+        return not isinstance(self.utilities, np.ndarray)
+
+    @property
+    def program_entries(self) -> int:
+        """How many entries its program has, without building it."""
+        return 2 * (self._table.nnz if self.is_sparse else int(np.count_nonzero(self._table)))
+
+    @cached_property
+    def largest(self) -> Floats:
+        """The most that the whole capacity of one good is worth to each buyer, shape (N,)."""
+        return self.best(self.capacities)
+
+    @cached_property
+    def wanted(self) -> NDArray[np.bool_]:
+        """Whether any buyer wants a good, shape (K,)."""
+        if self.is_sparse:
+            return np.bincount(self._table.indices, minlength=self.num_goods) > 0
+        return np.asarray(self._table.max(axis=0) > 0)
+
+    def best(self, factors: Floats) -> Floats:
+        """Return ``max_k u_ik factors_k``, shape (N,)."""
+        if self.is_sparse:
+            entries = self._table.data * factors[self._table.indices]
+            return _row_maxima(entries, self._table.indptr)
+        return np.concatenate([(self._table[rows] * factors).max(axis=1) for rows in self.row_blocks()])
+
+    def row_blocks(self) -> Iterator[slice]:
+        """Yield the rows of a dense market in blocks that stay in the cache."""
+        step = max(1, BLOCK_ENTRIES // max(1, self.num_goods))
+        for start in range(0, self.num_buyers, step):
+            yield slice(start, min(self.num_buyers, start + step))
+
+    def utilities_at(self, allocation: Any) -> Floats:
+        """Return every buyer's utility, shape (N,)."""
+        if self.is_sparse or not isinstance(allocation, np.ndarray):
+            product = self._table.multiply(allocation) if self.is_sparse else allocation.multiply(self._table)
+            return np.asarray(product.sum(axis=1)).ravel()
+        return np.asarray(np.einsum("ik,ik->i", self._table, allocation))
+
+    def unit_costs(self, prices: Floats) -> Floats:
+        """Return the least money that buys each buyer one unit of utility, ``min_k p_k / u_ik``, shape (N,)."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(1.0 / self.best(np.where(self.wanted, 1.0 / prices, 0.0)))
+
+    def implied_prices(self, allocation: Any) -> Floats:
+        """Return ``max_i B_i u_ik / U_i``: the least prices at which no buyer of these utilities wants more."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rates = self.budgets / self.utilities_at(allocation)
+        rates = np.where(np.isfinite(rates), rates, 0.0)
+        if self.is_sparse:
+            return np.asarray(self._table.multiply(rates[:, None]).tocsr().max(axis=0).toarray()).ravel()
+        prices = np.zeros(self.num_goods)
+        for rows in self.row_blocks():
+            np.maximum(prices, (self._table[rows] * rates[rows, None]).max(axis=0), out=prices)
+        return prices
+
+    def program(self, form: str = "shares") -> Program:
+        """Return the program of Eisenberg and Gale over the share of each good's capacity that each buyer gets.
+
+        Only wanted pairs have a column. Inside the logarithms, utilities are divided by each buyer's largest.
+        """
+        self._check_form(form)
+        buyer, good, worth = self._pairs()
+        build = ProgramBuilder(sense="max")
+        share = build.add_columns("share", (len(buyer),))
+        build.add_rows("capacity", (self.num_goods,), terms=[(good, share, 1.0)], upper=1.0)
+        build.add_logs(self.budgets, terms=[(buyer, share, worth)])
+        build.set_objective([], offset=math.fsum(self.budgets * np.log(self.largest)))
+        return build.program(gap_unit=self.total_budget)
+
+    def decode(self, values: Floats, duals: Floats | None = None, form: str = "shares") -> Equilibrium:
+        """Turn column values of the program into an equilibrium, its prices the duals of the capacities."""
+        self._check_form(form)
+        buyer, good, _ = self._pairs()
+        if self.is_sparse:
+            allocation = self._table.copy()
+            allocation.data = values * self.capacities[good]
+        else:
+            allocation = np.zeros(self._table.shape)
+            allocation[buyer, good] = values * self.capacities[good]
+        return self.equilibrium(allocation, None if duals is None else duals / self.capacities)
+
+    def encode(self, plan: Equilibrium, form: str = "shares") -> Floats:
+        """Turn an equilibrium into column values of the program, for a warm start."""
+        self._check_form(form)
+        self.evaluate(plan)  # its shape
+        buyer, good, _ = self._pairs()
+        return np.asarray(plan.allocation[buyer, good]).ravel() / self.capacities[good]
+
+    def _pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+        """Return buyer, good and worth of the good's capacity by the buyer's largest, of each wanted pair."""
+        if self.is_sparse:
+            buyer = np.repeat(np.arange(self.num_buyers), np.diff(self._table.indptr))
+            good, value = self._table.indices.astype(np.int64), self._table.data
+        else:
+            buyer, good = np.nonzero(self._table)
+            value = self._table[buyer, good]
+        return buyer, good, value * self.capacities[good] / self.largest[buyer]
+
+    def _check_form(self, form: str) -> None:
+        if form not in self.forms:
+            raise InvalidInput("form", form, f"must be one of {', '.join(self.forms)}")
+
+    def __repr__(self) -> str:
+        entries = f", {self._table.nnz} wanted pairs" if self.is_sparse else ""
+        return f"<FisherMarket: {self.num_buyers} buyers, {self.num_goods} goods{entries}>"
+
+
+def _checked(utilities: Any) -> Any:
+    """Return utilities as a read-only array of floats or, if sparse, as a csr_array without stored zeros."""
+    if hasattr(utilities, "tocsr"):
+        from scipy.sparse import csr_array
+
+        if np.dtype(utilities.dtype).kind not in "iuf":
+            raise InvalidInput("utilities", utilities.dtype, "must be numbers")
+        sparse = csr_array(utilities, dtype=np.float64, copy=True)
+        sparse.sum_duplicates()
+        if not sparse.shape[0] or not sparse.shape[1]:
+            raise InvalidInput("utilities", sparse.shape, "must not be empty")
+        bad = ~(np.isfinite(sparse.data) & (sparse.data >= 0))
+        if bad.any():
+            at = int(np.flatnonzero(bad)[0])
+            row = int(np.searchsorted(sparse.indptr, at, side="right") - 1)
+            why = "at least 0" if np.isfinite(sparse.data[at]) else "must be finite"
+            raise InvalidInput("utilities", float(sparse.data[at]), why, index=(row, int(sparse.indices[at])))
+        sparse.eliminate_zeros()
+        for array in (sparse.data, sparse.indices, sparse.indptr):
+            array.setflags(write=False)
+        return sparse
+    kept = isinstance(utilities, np.ndarray) and utilities.dtype == np.float64 and not utilities.flags.writeable
+    if kept and utilities.ndim == 2 and utilities.size and utilities.min() >= 0 and utilities.max() < np.inf:
+        return utilities
+    return as_reals("utilities", utilities, minimum=0.0, ndim=2)
+
+
+def _row_maxima(entries: Floats, starts: NDArray[Any]) -> Floats:
+    """Return the largest entry of each row of a CSR matrix, 0 where a row is empty."""
+    if not len(entries):
+        return np.zeros(len(starts) - 1)
+    maxima = np.maximum.reduceat(np.append(entries, 0.0), starts[:-1])
+    maxima[starts[:-1] == starts[1:]] = 0.0
+    return np.asarray(maxima)
