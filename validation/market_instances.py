@@ -43,7 +43,7 @@ def random_fisher_market(kind: MarketKind, buyers: int, goods: int, seed: int = 
 
 
 def random_leontief_market(buyers: int, resources: int, rounds: int, seed: int = 0) -> VolatileFisherMarket:
-    """Return a Leontief market over rounds: every buyer needs lognormal amounts of every resource, a fifth of them 0."""
+    """Return a Leontief market over rounds: needs are lognormal, and a fifth of them 0."""
     shape = tuple(
         as_integer(name, value, minimum=1)
         for name, value in (("buyers", buyers), ("resources", resources), ("rounds", rounds))
