@@ -64,6 +64,42 @@ def bench_agreement(*, count: int, seed: int, backends: list[str] | None, as_jso
     return FAILED if any(tally.disagreements for tally in tallies) else OK
 
 
+def bench_market(
+    *,
+    sizes: list[str] | None,
+    kinds: list[str] | None,
+    gaps: list[str] | None,
+    backends: list[str] | None,
+    seed: int,
+    patience: float,
+    as_json: bool,
+) -> int:
+    """Solve random markets by every backend, each in a process of its own; rows appear as they are measured."""
+    from ..validation.benchmark_market import GAPS, SIZES, market_rows
+    from ..validation.market_instances import KINDS
+    from .progress import Counted
+
+    try:
+        wanted = [float(gap) for gap in split_names(gaps, "--gaps") or []] or GAPS
+    except ValueError:
+        raise CommandError(
+            f"--gaps {','.join(gaps or [])}: not numbers", "give relative gaps like 1e-3,1e-6."
+        ) from None
+    with Counted("solves") as counted:
+        rows = list(
+            market_rows(
+                sizes=split_names(sizes, "--sizes") or SIZES,
+                kinds=split_names(kinds, "--kinds") or KINDS,
+                gaps=wanted,
+                names=split_names(backends),
+                seed=seed,
+                patience=patience,
+                on_solve=counted,
+            )
+        )
+    return _print_rows(rows, as_json=as_json)
+
+
 def bench_door(*, jobs: int, gpus: int, repeats: int, as_json: bool) -> int:
     """Time `solve` beside the bare solvers on the same window."""
     from ..validation.benchmark_door import door_rows
@@ -71,13 +107,13 @@ def bench_door(*, jobs: int, gpus: int, repeats: int, as_json: bool) -> int:
     return _print_rows(door_rows(jobs=jobs, gpus=gpus, repeats=repeats), as_json=as_json)
 
 
-def split_names(given: list[str] | None) -> list[str] | None:
-    """Return backend names given once each or several in one, separated by commas; None when none are given."""
+def split_names(given: list[str] | None, option: str = "--backends") -> list[str] | None:
+    """Return names given once each or several in one, separated by commas; None when none are given."""
     if not given:
         return None
     names = [name.strip() for text in given for name in text.split(",")]
     if not all(names):
-        raise CommandError(f"--backends {','.join(given)}: an empty name", "separate names by commas.")
+        raise CommandError(f"{option} {','.join(given)}: an empty name", "separate names by commas.")
     return names
 
 
@@ -111,4 +147,4 @@ def _plain(value: Any) -> Any:
 
 
 def _cell(value: Any) -> str:
-    return "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -251,6 +251,38 @@ def _bench_door(
     return partial(bench_door, jobs=jobs, gpus=gpus, repeats=repeats, as_json=as_json)
 
 
+@bench_app.command("market")
+def _bench_market(
+    sizes: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NxK[,NxJxT]", help="Buyers x goods, or buyers x resources x rounds (Leontief)."),
+    ] = None,
+    kinds: Annotated[
+        list[str] | None, typer.Option(metavar="KIND[,KIND]", help="Linear markets: uniform, low_rank, lognormal.")
+    ] = None,
+    gaps: Annotated[list[str] | None, typer.Option(metavar="GAP[,GAP]", help="Certified gaps [1e-3,1e-6].")] = None,
+    backends: Annotated[
+        list[str] | None, typer.Option(metavar="NAME[,NAME]", help="Backends to measure; all usable ones by default.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the markets.")] = 0,
+    patience: Annotated[float, typer.Option(help="Stop a backend after this many times our own seconds.")] = 10.0,
+    as_json: Json = False,
+) -> Action:
+    """Solve random markets by every backend to certified gaps, each in a process of one thread."""
+    from .bench import bench_market
+
+    return partial(
+        bench_market,
+        sizes=sizes,
+        kinds=kinds,
+        gaps=gaps,
+        backends=backends,
+        seed=seed,
+        patience=patience,
+        as_json=as_json,
+    )
+
+
 def _print_help(text: str) -> int:
     sys.stdout.write(text + "\n")
     return OK

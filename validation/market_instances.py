@@ -33,11 +33,13 @@ def random_fisher_market(kind: MarketKind, buyers: int, goods: int, seed: int = 
     buyers, goods = as_integer("buyers", buyers, minimum=1), as_integer("goods", goods, minimum=1)
     rng = np.random.default_rng(seed)
     if kind == "uniform":
-        utilities = 1.0 - rng.random((buyers, goods))
+        utilities = rng.random((buyers, goods))
+        np.subtract(1.0, utilities, out=utilities)
     elif kind == "low_rank":
         utilities = (1.0 - rng.random((buyers, TASTES))) @ (1.0 - rng.random((TASTES, goods)))
     else:
-        utilities = np.exp(rng.normal(size=(buyers, goods)))
+        utilities = rng.normal(size=(buyers, goods))
+        np.exp(utilities, out=utilities)
     utilities.setflags(write=False)
     return FisherMarket(utilities, np.exp(0.5 * rng.normal(size=buyers)))
 
