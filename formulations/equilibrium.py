@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from .program import Floats
 
 if TYPE_CHECKING:
+    from os import PathLike
+
+    import pandas as pd
     from scipy.sparse import csr_array
 
 
@@ -31,6 +36,30 @@ class Equilibrium:
     prices: Floats
     spending: Floats
     utilities: Floats
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each good that a buyer gets any of: buyer, good (or resource, round), amount, cost."""
+        import pandas as pd
+
+        allocation: Any = self.allocation
+        index = allocation.nonzero()
+        amount = np.asarray(allocation[index]).ravel()
+        names = ("buyer", "good") if self.prices.ndim == 1 else ("buyer", "resource", "round")
+        columns = {**dict(zip(names, index, strict=True)), "amount": amount, "cost": amount * self.prices[index[1:]]}
+        return pd.DataFrame(columns)
+
+    def to_svg(self, path: str | PathLike[str] | None = None) -> str:
+        """Return prices and allocation as one picture (SVG), over rounds or over goods; write it to `path` if given."""
+        from .equilibrium_picture import picture
+        from .program_files import write_text
+
+        text = picture(self)
+        if path is not None:
+            write_text(path, text)
+        return text
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()  # what a notebook shows
 
     def __repr__(self) -> str:
         return f"<Equilibrium: {len(self.spending)} buyers, {self.prices.size} goods>"

@@ -123,7 +123,8 @@ class Market(ABC):
         used = self.used(allocation)
         if (used > self.capacities).any():
             with np.errstate(divide="ignore", invalid="ignore"):
-                allocation = allocation * np.where(used > self.capacities, self.capacities / used, 1.0)
+                share = np.where(used > self.capacities, self.capacities / used, 1.0)
+            allocation = allocation * share if isinstance(allocation, np.ndarray) else (allocation * share).tocsr()
         prices = self.normal_prices(self.implied_prices(allocation) if prices is None else prices)
         return Equilibrium(
             allocation=allocation,
