@@ -19,8 +19,7 @@ LARGEST_INTEGER = 2**53
 def _as_numbers(name: str, values: ArrayLike, shape: tuple[int, ...] | None, ndim: int) -> NDArray[Any]:
     if isinstance(values, str | bytes):
         raise InvalidInput(name, values, "must be a sequence of numbers, not text")
-    if ndim == 1 and isinstance(values, list | tuple):
-        _refuse_other_types(name, values)
+    _refuse_other_types(name, values, ndim)
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -43,11 +42,16 @@ def _as_numbers(name: str, values: ArrayLike, shape: tuple[int, ...] | None, ndi
     return array
 
 
-def _refuse_other_types(name: str, values: Sequence[Any]) -> None:
-    """Look at each entry before numpy takes True for 1, or turns all numbers beside a text into texts."""
-    if not {type(value) for value in values} <= {int, float, np.float64, np.int64}:
+def _refuse_other_types(name: str, values: Any, ndim: int, place: tuple[int, ...] = ()) -> None:
+    """Look at each entry of (nested) lists before numpy takes True for 1, or turns numbers beside a text into texts."""
+    if not isinstance(values, list | tuple):
+        return
+    if ndim > 1:
+        for index, row in enumerate(values):
+            _refuse_other_types(name, row, ndim - 1, (*place, index))
+    elif not {type(value) for value in values} <= {int, float, np.float64, np.int64}:
         for index, value in enumerate(values):
-            _refuse_other_type(name, value, (index,))
+            _refuse_other_type(name, value, (*place, index))
 
 
 def _refuse_other_type(name: str, value: Any, index: tuple[int, ...] | None) -> None:

@@ -46,21 +46,16 @@ class FisherMarket(Market):
 
     Notes
     -----
-    The convex program of Eisenberg and Gale [1]_, Eq. 4 of Shockwave [2]_. At its optimum every buyer spends the whole
+    The convex program of E. Eisenberg and D. Gale ("Consensus of subjective probabilities: the pari-mutuel method",
+    Annals of Mathematical Statistics 30, 1959), and Eq. 4 of P. Zheng et al. ("Shockwave: Fair and Efficient Cluster
+    Scheduling for Dynamic Adaptation in Machine Learning", NSDI 2023). At its optimum every buyer spends the whole
     budget, and only on goods of the most utility per money; every wanted good is sold out.
-
-    References
-    ----------
-    .. [1] E. Eisenberg and D. Gale, "Consensus of subjective probabilities: the pari-mutuel method", Annals of
-       Mathematical Statistics 30, 1959.
-    .. [2] P. Zheng et al., "Shockwave: Fair and Efficient Cluster Scheduling for Dynamic Adaptation in Machine
-       Learning", NSDI 2023, Section 4 and Appendix B.
 
     Examples
     --------
     >>> import equipoise as eq
     >>> market = eq.FisherMarket(utilities=[[2.0, 1.0], [1.0, 3.0]], budgets=[1.0, 1.0])
-    >>> plan = eq.solve(market).require_optimal()
+    >>> plan = eq.solve(market, rel_gap=1e-8).require_optimal()
     >>> plan.allocation.round(3).tolist(), plan.prices.round(3).tolist()
     ([[1.0, 0.0], [0.0, 1.0]], [1.0, 1.0])
     """
@@ -81,9 +76,11 @@ class FisherMarket(Market):
         most = self.largest
         if not (most > 0).all():
             raise InvalidInput("utilities", 0.0, "the buyer wants nothing", index=int(np.flatnonzero(~(most > 0))[0]))
-        if not np.isfinite(most).all():
-            at = int(np.flatnonzero(~np.isfinite(most))[0])
-            raise InvalidInput("utilities", float(most[at]), "worth of a good's capacity must be finite", index=at)
+        with np.errstate(over="ignore"):
+            all_goods = self._table @ self.capacities
+        if not np.isfinite(all_goods).all():
+            at = int(np.flatnonzero(~np.isfinite(all_goods))[0])
+            raise InvalidInput("utilities", float(all_goods[at]), "worth of all goods must be finite", index=at)
 
     @property
     def kind(self) -> str:
@@ -122,11 +119,12 @@ class FisherMarket(Market):
         return np.asarray(self._table.max(axis=0) > 0)
 
     def best(self, factors: Floats) -> Floats:
-        """Return ``max_k u_ik factors_k``, shape (N,)."""
-        if self.is_sparse:
-            entries = self._table.data * factors[self._table.indices]
-            return _row_maxima(entries, self._table.indptr)
-        return np.concatenate([(self._table[rows] * factors).max(axis=1) for rows in self.row_blocks()])
+        """Return ``max_k u_ik factors_k`` for finite factors, shape (N,)."""
+        with np.errstate(over="ignore"):
+            if self.is_sparse:
+                entries = self._table.data * factors[self._table.indices]
+                return _row_maxima(entries, self._table.indptr)
+            return np.concatenate([(self._table[rows] * factors).max(axis=1) for rows in self.row_blocks()])
 
     def row_blocks(self) -> Iterator[slice]:
         """Yield the rows of a dense market in blocks that stay in the cache."""
@@ -143,20 +141,33 @@ class FisherMarket(Market):
 
     def unit_costs(self, prices: Floats) -> Floats:
         """Return the least money that buys each buyer one unit of utility, ``min_k p_k / u_ik``, shape (N,)."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(1.0 / self.best(np.where(self.wanted, 1.0 / prices, 0.0)))
+        with np.errstate(divide="ignore", over="ignore"):
+            amounts = np.where(self.wanted, 1.0 / prices, 0.0)  # that one unit of money buys
+            free = np.isinf(amounts)
+            costs = np.asarray(1.0 / self.best(np.where(free, 0.0, amounts)))
+        return np.where(self.best(free.astype(np.float64)) > 0, 0.0, costs) if free.any() else costs
 
     def implied_prices(self, allocation: Any) -> Floats:
-        """Return ``max_i B_i u_ik / U_i``: the least prices at which no buyer of these utilities wants more."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        """Return whichever prove more: ``max_i B_i u_ik / U_i``, or its mean over who has the good.
+
+        At the first prices no buyer of these utilities wants more of anything. The second, ``sum_i (x_ik/c_k) B_i u_ik
+        / U_i``, are not thrown off by a small buyer whose utility is not yet near that of the equilibrium.
+        """
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             rates = self.budgets / self.utilities_at(allocation)
         rates = np.where(np.isfinite(rates), rates, 0.0)
-        if self.is_sparse:
-            return np.asarray(self._table.multiply(rates[:, None]).tocsr().max(axis=0).toarray()).ravel()
-        prices = np.zeros(self.num_goods)
-        for rows in self.row_blocks():
-            np.maximum(prices, (self._table[rows] * rates[rows, None]).max(axis=0), out=prices)
-        return prices
+        keenest, spent = np.zeros(self.num_goods), np.zeros(self.num_goods)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.is_sparse:
+                slopes = self._table.multiply(rates[:, None]).tocsr()
+                np.maximum.at(keenest, slopes.indices, slopes.data)
+                spent += np.asarray(slopes.multiply(allocation).sum(axis=0)).ravel()
+            else:
+                for rows in self.row_blocks():
+                    block, got = self._table[rows] * rates[rows, None], allocation[rows]
+                    np.maximum(keenest, block.max(axis=0), out=keenest)
+                    spent += (block * (got if isinstance(got, np.ndarray) else got.toarray())).sum(axis=0)
+        return min(keenest, spent / self.capacities, key=self.bound_at)
 
     def program(self, form: str = "shares") -> Program:
         """Return the program of Eisenberg and Gale over the share of each good's capacity that each buyer gets.
@@ -176,13 +187,14 @@ class FisherMarket(Market):
         """Turn column values of the program into an equilibrium, its prices the duals of the capacities."""
         self._check_form(form)
         buyer, good, _ = self._pairs()
+        values = self._nobody_left_out(values, buyer)
         if self.is_sparse:
             allocation = self._table.copy()
             allocation.data = values * self.capacities[good]
         else:
             allocation = np.zeros(self._table.shape)
             allocation[buyer, good] = values * self.capacities[good]
-        return self.equilibrium(allocation, None if duals is None else duals / self.capacities)
+        return self._better_priced(allocation, None if duals is None else duals / self.capacities)
 
     def encode(self, plan: Equilibrium, form: str = "shares") -> Floats:
         """Turn an equilibrium into column values of the program, for a warm start."""
@@ -217,6 +229,8 @@ def _checked(utilities: Any) -> Any:
 
         if np.dtype(utilities.dtype).kind not in "iuf":
             raise InvalidInput("utilities", utilities.dtype, "must be numbers")
+        if len(utilities.shape) != 2:
+            raise InvalidInput("utilities", f"array of shape {utilities.shape}", "must have 2 dimension(s)")
         sparse = csr_array(utilities, dtype=np.float64, copy=True)
         sparse.sum_duplicates()
         if not sparse.shape[0] or not sparse.shape[1]:
@@ -233,7 +247,7 @@ def _checked(utilities: Any) -> Any:
         return sparse
     kept = isinstance(utilities, np.ndarray) and utilities.dtype == np.float64 and not utilities.flags.writeable
     if kept and utilities.ndim == 2 and utilities.size and utilities.min() >= 0 and utilities.max() < np.inf:
-        return utilities
+        return np.asarray(utilities)  # the array itself, or what a subclass of arrays holds
     return as_reals("utilities", utilities, minimum=0.0, ndim=2)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,8 @@ from .program import Floats, Residuals
 
 # A wanted good that costs nothing proves nothing: this share of the mean worth of a good is the least price taken.
 LEAST_PRICE = 1e-12
+# Share of everything that is split by the budgets where a solver leaves a buyer with nothing: a gap of as much.
+TRACE = 1e-12
 
 
 class Market(ABC):
@@ -62,7 +65,7 @@ class Market(ABC):
         """N."""
         return len(self.budgets)
 
-    @property
+    @cached_property
     def total_budget(self) -> float:
         """Return the sum of the budgets, B."""
         return math.fsum(self.budgets)
@@ -83,11 +86,12 @@ class Market(ABC):
         return math.fsum(self.budgets * np.log(utilities))
 
     def normal_prices(self, prices: Floats) -> Floats:
-        """Return the prices scaled so that all goods cost the sum of the budgets, none that is wanted for nothing."""
-        prices = np.where(np.isfinite(prices) & (prices > 0), prices, 0.0) * self.wanted
-        worth = prices * self.capacities
-        most = worth.max(initial=0.0)
-        shares = worth / most if most > 0 else np.zeros_like(worth)  # two steps: their sum cannot overflow
+        """Return the prices scaled so that all goods cost the sum of the budgets, none that is wanted for nothing.
+
+        A price that is no number counts as 0, an infinite one as the largest number there is.
+        """
+        prices = np.nan_to_num(np.maximum(prices, 0.0), nan=0.0) * self.wanted
+        shares = _by_largest(_by_largest(prices) * _by_largest(self.capacities))  # in steps: nothing can overflow
         total = shares.sum()
         if not total > 0:
             shares = np.where(self.wanted, 1.0, 0.0)
@@ -111,41 +115,81 @@ class Market(ABC):
         Parameters
         ----------
         allocation : ndarray or csr_array of float, shape (N, K) or (N, J, T)
-            Columns handed out beyond their capacity are scaled down to it.
+            Columns handed out beyond their capacity are scaled down to it. An array of floats that needs no change is
+            kept as it is.
         prices : ndarray of float, shape (K,) or (J, T), optional
             In any one unit; without them, those that the allocation implies.
+
+        Raises
+        ------
+        InvalidInput
+            If a shape is wrong, or the allocation holds what is no finite number.
         """
-        entries = allocation if isinstance(allocation, np.ndarray) else allocation.data
+        allocation = self._checked_allocation(allocation)
+        entries = _entries(allocation)
         if entries.min(initial=0.0) < 0:
             allocation = allocation.copy()
-            entries = allocation if isinstance(allocation, np.ndarray) else allocation.data
+            entries = _entries(allocation)
             np.maximum(entries, 0.0, out=entries)
-        used = self.used(allocation)
+        with np.errstate(over="ignore"):
+            used = self.used(allocation)
+        if not np.isfinite(used).all():
+            raise InvalidInput("allocation", float(entries.max()), "must be finite, and its sums too")
         if (used > self.capacities).any():
-            with np.errstate(divide="ignore", invalid="ignore"):
-                share = np.where(used > self.capacities, self.capacities / used, 1.0)
+            share = self.capacities / np.maximum(used, self.capacities)
             allocation = allocation * share if isinstance(allocation, np.ndarray) else (allocation * share).tocsr()
-        prices = self.normal_prices(self.implied_prices(allocation) if prices is None else prices)
+        if prices is None:
+            prices = self.implied_prices(allocation)
+        elif np.shape(prices) != self.capacities.shape:
+            raise InvalidInput("prices", np.shape(prices), f"must have shape {self.capacities.shape}")
+        return self._stated(allocation, prices)
+
+    def _nobody_left_out(self, values: Floats, buyer: Any) -> Floats:
+        """Return shares by column as a solver found them, with a trace of the split by budgets if a buyer has nothing.
+
+        To a solver with tolerances, a buyer of a millionth of the money is worth nothing; to the welfare it is not.
+        """
+        held = np.bincount(buyer, weights=np.maximum(values, 0.0), minlength=self.num_buyers)
+        if (held > 0).all():
+            return values
+        return np.asarray((1.0 - TRACE) * values + TRACE * (self.budgets / self.total_budget)[buyer])
+
+    def _better_priced(self, allocation: Any, prices: Floats | None) -> Equilibrium:
+        """Return the equilibrium at a solver's duals, or at the prices that the allocation implies if they prove more.
+
+        A solver may charge for a column's bound what the good's capacity is worth: its duals are 0 then.
+        """
+        implied = self.equilibrium(allocation)
+        return implied if prices is None else min(self.equilibrium(allocation, prices), implied, key=self.bound_of)
+
+    def evaluate(self, plan: Equilibrium) -> tuple[float, Residuals]:
+        """Return the allocation's Nash welfare and its worst violations, as shares of the capacities."""
+        allocation = plan.allocation
+        if allocation.shape != self._shape:
+            raise InvalidInput("plan.allocation", allocation.shape, f"must have shape {self._shape}")
+        if np.shape(plan.prices) != self.capacities.shape:
+            raise InvalidInput("plan.prices", np.shape(plan.prices), f"must have shape {self.capacities.shape}")
+        excess = (self.used(allocation) - self.capacities) / self.capacities
+        entries = _entries(allocation)
+        # The smallest entry, and only if that is negative by how much of its good's capacity.
+        low = entries.min(initial=0.0)
+        short = 0.0 if low >= 0 else float(-low / self.capacities.min())
+        row = float(excess.max())
+        worst = math.inf if math.isnan(low) or math.isnan(row) else 0.0
+        return self.welfare(self.utilities_at(allocation)), Residuals(bound=max(worst, short), row=max(worst, row))
+
+    def restated(self, plan: Equilibrium) -> Equilibrium:
+        """Return the plan with normal prices, and with spending and utilities as they follow from it."""
+        return self._stated(plan.allocation, plan.prices)
+
+    def _stated(self, allocation: Any, prices: Any) -> Equilibrium:
+        prices = self.normal_prices(np.asarray(prices, dtype=np.float64))
         return Equilibrium(
             allocation=allocation,
             prices=prices,
             spending=self.spending_at(allocation, prices),
             utilities=self.utilities_at(allocation),
         )
-
-    def evaluate(self, plan: Equilibrium) -> tuple[float, Residuals]:
-        """Return the allocation's Nash welfare and its worst violations, as shares of the capacities."""
-        allocation = plan.allocation
-        if allocation.shape != (self.num_buyers, *self.capacities.shape):
-            raise InvalidInput("plan.allocation", allocation.shape, f"must have shape {self._shape_text()}")
-        excess = (self.used(allocation) - self.capacities) / self.capacities
-        entries = allocation if isinstance(allocation, np.ndarray) else allocation.data
-        # The smallest entry, and only if that is negative by how much of its good's capacity.
-        low = entries.min(initial=0.0)
-        short = 0.0 if low >= 0 else float(-low / self.capacities.min())
-        row = float(excess.max())
-        worst = math.inf if math.isnan(low) or math.isnan(row) else 0.0
-        return self.welfare(self.utilities_at(allocation)), Residuals(bound=max(short, worst), row=max(row, worst))
 
     def bound_of(self, plan: Equilibrium) -> float:
         """Return the bound that the plan's own prices prove (see `bound_at`)."""
@@ -155,8 +199,31 @@ class Market(ABC):
         """Return the sum of the budgets: at a gap g the geometric mean utility is within exp(-g) of the best."""
         return self.total_budget
 
-    def _shape_text(self) -> str:
-        return str((self.num_buyers, *self.capacities.shape))
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for value in state.values():  # copies and pickles of a read-only array are not
+            for array in (getattr(value, name, None) for name in ("data", "indices", "indptr")):
+                if isinstance(array, np.ndarray):
+                    array.setflags(write=False)
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        """The shape of an allocation."""
+        return self.num_buyers, *self.capacities.shape
+
+    def _checked_allocation(self, allocation: Any) -> Any:
+        """Return an allocation as an array or a csr_array of floats, of the market's shape."""
+        if hasattr(allocation, "tocsr"):
+            from scipy.sparse import csr_array
+
+            allocation = csr_array(allocation, dtype=np.float64)
+        elif not isinstance(allocation, np.ndarray) or allocation.dtype != np.float64:
+            allocation = as_reals("allocation", allocation, ndim=len(self._shape))
+        if allocation.shape != self._shape:
+            raise InvalidInput("allocation", allocation.shape, f"must have shape {self._shape}")
+        return allocation
 
     def _set_budgets(
         self, budgets: ArrayLike, capacities: ArrayLike | None, count: int, goods: tuple[int, ...]
@@ -165,7 +232,9 @@ class Market(ABC):
         checked = as_reals("budgets", budgets, above=0.0)
         if len(checked) != count:
             raise InvalidInput("budgets", f"{len(checked)} values", f"there are {count} buyers in the first dimension")
-        if not math.isfinite(float(checked.sum())):
+        with np.errstate(over="ignore"):
+            total = float(checked.sum())
+        if not math.isfinite(total):
             raise InvalidInput("budgets", float(checked.max()), "their sum must be finite")
         object.__setattr__(self, "budgets", checked)
         if capacities is None:
@@ -173,4 +242,20 @@ class Market(ABC):
             units.setflags(write=False)
         else:
             units = as_reals("capacities", capacities, above=0.0, shape=goods, ndim=len(goods))
+        with np.errstate(over="ignore"):
+            dear = ~np.isfinite(total / units)
+        if dear.any():
+            at = tuple(int(place) for place in np.argwhere(dear)[0])
+            raise InvalidInput("capacities", float(units[at]), "too small: its price would be infinite", index=at)
         object.__setattr__(self, "capacities", units)
+
+
+def _entries(allocation: Any) -> Floats:
+    """Return the entries of an array, the stored ones of a sparse array; writing to them writes to it."""
+    return np.asarray(allocation if isinstance(allocation, np.ndarray) else allocation.data)
+
+
+def _by_largest(values: Floats) -> Floats:
+    """Return values divided by the largest, if that is positive."""
+    most = values.max(initial=0.0)
+    return np.asarray(values / most if most > 0 else values)

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from .program import Floats
 
+# Resources used to within this share of each other are equally scarce.
+TIED = 1e-9
+
 
 class Family(Protocol):
     """One family's arithmetic, with the data that it needs."""
@@ -53,7 +56,7 @@ class Linear:
 
     def unit_costs(self, prices: Floats) -> Floats:
         """Return ``min_j p_jt / u_ijt``."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             return np.asarray(np.where(self.wants, prices / self.utilities, np.inf).min(axis=1))
 
     def claims(self, allocation: Floats) -> Floats:
@@ -66,6 +69,7 @@ class Leontief:
     """``u_it = min_j x_ijt / a_ijt`` over the resources that are needed (a > 0)."""
 
     requirements: Floats
+    capacities: Floats
 
     @property
     def wants(self) -> NDArray[np.bool_]:
@@ -74,9 +78,9 @@ class Leontief:
 
     def rates(self, allocation: Floats) -> Floats:
         """Return how many bundles of what is needed the allocation holds."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             bundles = np.where(self.wants, allocation / self.requirements, np.inf).min(axis=1)
-        return np.asarray(np.where(np.isfinite(bundles), bundles, 0.0))
+        return np.asarray(np.where(self.wants.any(axis=1), bundles, 0.0))
 
     def unit_costs(self, prices: Floats) -> Floats:
         """Return ``sum_j a_ijt p_jt``."""
@@ -84,10 +88,9 @@ class Leontief:
         return np.asarray(np.where(self.wants.any(axis=1), costs, np.inf))
 
     def claims(self, allocation: Floats) -> Floats:
-        """Return the rates, all claimed by the resource of each round that is used most: complements have no share."""
-        used = allocation.sum(axis=0)
-        claims = np.where(self.wants, used, -1.0)
-        claims = (claims == claims.max(axis=1, keepdims=True)) & self.wants
+        """Return the rates, all claimed by the scarcest resource of each round: complements have no share."""
+        used = np.where(self.wants, allocation.sum(axis=0) / self.capacities, -1.0)
+        claims = (used >= (1.0 - TIED) * used.max(axis=1, keepdims=True)) & self.wants
         counts = np.maximum(claims.sum(axis=1, keepdims=True), 1)
         return np.asarray(claims / counts * self.rates(allocation)[:, None, :])
 
@@ -107,15 +110,16 @@ class Ces:
 
     def rates(self, allocation: Floats) -> Floats:
         """Return the utility of each round."""
-        with np.errstate(divide="ignore"):
-            exponents = self.rho * np.log(allocation)
-        means = _log_mean(self.weights, exponents, self.wants)
-        return np.asarray(self.productivity * np.exp(means / self.rho))
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            exponents = self.rho * np.log(np.maximum(allocation, 0.0))
+            means = _log_mean(self.weights, exponents, self.wants)
+            rates = self.productivity * np.exp(means / self.rho)
+        return np.asarray(np.where(self.wants.any(axis=1), rates, 0.0))
 
     def unit_costs(self, prices: Floats) -> Floats:
         """Return ``(1/s) (sum_j w^sigma p^(1-sigma))^(1/(1-sigma))``, with ``sigma = 1/(1-rho)``."""
         power = -self.rho / (1.0 - self.rho)  # 1 - sigma
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             exponents = power * (np.log(prices) - np.log(self.weights))
             costs = np.exp(_log_mean(self.weights, exponents, self.wants) / power) / self.productivity
         return np.asarray(np.where(self.wants.any(axis=1), costs, np.inf))
@@ -123,7 +127,8 @@ class Ces:
     def claims(self, allocation: Floats) -> Floats:
         """Return ``u w x^rho / sum w x^rho``."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            exponents = np.where(self.wants, self.rho * np.log(allocation) + np.log(self.weights), -np.inf)
+            powers = self.rho * np.log(np.maximum(allocation, 0.0))
+            exponents = np.where(self.wants, powers + np.log(self.weights), -np.inf)
             largest = exponents.max(axis=1, keepdims=True)
             shares = np.exp(exponents - largest)
             shares = shares / shares.sum(axis=1, keepdims=True)
@@ -144,13 +149,13 @@ class CobbDouglas:
 
     def rates(self, allocation: Floats) -> Floats:
         """Return the utility of each round."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.where(self.wants, self.weights * np.log(allocation), 0.0).sum(axis=1)
-        return np.asarray(np.where(self.wants.any(axis=1), self.productivity * np.exp(logs), 0.0))
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            logs = np.where(self.wants, self.weights * np.log(np.maximum(allocation, 0.0)), 0.0).sum(axis=1)
+            return np.asarray(np.where(self.wants.any(axis=1), self.productivity * np.exp(logs), 0.0))
 
     def unit_costs(self, prices: Floats) -> Floats:
         """Return ``(1/s) prod_j (p/w)^w``."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             logs = np.where(self.wants, self.weights * (np.log(prices) - np.log(self.weights)), 0.0).sum(axis=1)
             return np.asarray(np.where(self.wants.any(axis=1), np.exp(logs) / self.productivity, np.inf))
 
@@ -163,11 +168,9 @@ def _log_mean(weights: Floats, exponents: Floats, wants: NDArray[np.bool_]) -> F
     """Return ``log sum_j w_j exp(t_j)`` over wanted goods, for weights that sum to 1; exact as all t tend to 0."""
     t = np.where(wants, exponents, -np.inf)
     most = t.max(axis=1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         most = np.where(np.isfinite(most), most, 0.0)
         large = np.log(np.where(wants, weights * np.exp(t - most), 0.0).sum(axis=1)) + most[:, 0, :]
-        infinite = np.where(wants, t, -np.inf).max(axis=1) == np.inf
         small_terms = np.where(wants, weights * np.expm1(np.clip(t, -1.0, 1.0)), 0.0).sum(axis=1)
         small = np.abs(np.where(wants, exponents, 0.0)).max(axis=1) < 0.5
-        result = np.where(small, np.log1p(small_terms), large)
-    return np.asarray(np.where(infinite, np.inf, result))
+        return np.asarray(np.where(small, np.log1p(small_terms), large))

@@ -67,7 +67,7 @@ class VolatileFisherMarket(Market):
 
     >>> import equipoise as eq
     >>> market = eq.VolatileFisherMarket(utilities=[[[1.0, 2.0]], [[1.0, 1.0]]], budgets=[1.0, 1.0])
-    >>> plan = eq.solve(market).require_optimal()
+    >>> plan = eq.solve(market, rel_gap=1e-8).require_optimal()
     >>> plan.allocation[:, 0, :].round(3).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
@@ -104,7 +104,20 @@ class VolatileFisherMarket(Market):
         served = self.served.any(axis=1)
         if not served.all():
             index = int(np.flatnonzero(~served)[0])
-            raise InvalidInput(field, f"{field}[{index}]", "no round serves this buyer", index=index)
+            raise InvalidInput(field, 0.0, "no round serves this buyer", index=index)
+        self._check_yields(field)
+
+    def _check_yields(self, field: str) -> None:
+        """Refuse data so large or so small that what all resources of a round yield is no positive float."""
+        with np.errstate(over="ignore"):
+            most = self.arithmetic.rates(np.broadcast_to(self.capacities, self.shape))
+            lost = self.served & ~(most > 0)
+            bad = ~np.isfinite(most.sum(axis=1)) | lost.any(axis=1)
+        if bad.any():
+            i = int(bad.argmax())
+            t = int(np.argmax(lost[i] if lost[i].any() else most[i]))
+            why = f"all resources of round {t} must yield buyer {i} a positive number, finite in sum over rounds"
+            raise InvalidInput(field, float(most[i, t]), why, index=(i, t))
 
     def _checked_rho(self) -> float | None:
         if self.family != "ces":
@@ -156,7 +169,7 @@ class VolatileFisherMarket(Market):
         if self.family == "linear":
             return Linear(self.utilities)
         if self.family == "leontief":
-            return Leontief(self.requirements)
+            return Leontief(self.requirements, self.capacities)
         if self.family == "ces":
             assert self.rho is not None
             return Ces(self.utilities, self.productivity, self.rho)
@@ -227,10 +240,10 @@ class VolatileFisherMarket(Market):
         prices = None if duals is None else duals.reshape(self.capacities.shape) / self.capacities
         if form == "shares":
             flat = self.static.decode(values, duals)
-            return self.equilibrium(np.asarray(flat.allocation).reshape(self.shape), prices)
+            return self._better_priced(np.asarray(flat.allocation).reshape(self.shape), prices)
         rates = np.zeros((self.num_buyers, self.num_rounds))
-        rates[self.served] = values
-        return self.equilibrium(self.requirements * (rates / self._units())[:, None, :], prices)
+        rates[self.served] = self._nobody_left_out(values, np.nonzero(self.served)[0])
+        return self._better_priced(self.requirements * (rates / self._units())[:, None, :], prices)
 
     def encode(self, plan: Equilibrium, form: str | None = None) -> Floats:
         """Turn an equilibrium into column values of the program, for a warm start."""
@@ -276,7 +289,8 @@ def _productivity(given: ArrayLike | None, shape: tuple[int, int]) -> Floats:
 
 def _weights(weights: Floats) -> Floats:
     """Return weights divided by their sums over a round's resources, which must be 1, or 0 where nothing is served."""
-    sums = weights.sum(axis=1)
+    with np.errstate(over="ignore"):
+        sums = weights.sum(axis=1)
     bad = (sums > 0) & (np.abs(sums - 1.0) > WEIGHT_TOLERANCE)
     if bad.any():
         i, t = (int(at) for at in np.argwhere(bad)[0])

@@ -101,9 +101,10 @@ def examined(task: Task, given: Any, duals: Floats | None, options: Options) -> 
     if program is None:
         try:
             objective, residuals = problem.evaluate(given)
+            plan = problem.restated(given) if hasattr(problem, "restated") else given
         except Exception:  # whatever it is, it is no plan of this problem
             return nothing
-        return Found(given, objective, residuals, None, tolerance)
+        return Found(plan, objective, residuals, None, tolerance)
     read = as_floats(given)
     if read is None or read.shape != (program.num_columns,) or not np.isfinite(read).all():
         return nothing
@@ -242,18 +243,15 @@ def _bound(
     """Return the bound, and whether it is proved by the backend's duals rather than its word."""
     program, problem = task.program, task.problem
     nothing = sign * math.inf
-    proofs = [problem.bound_of(found.plan)] if found is not None and hasattr(problem, "bound_of") else []
+    if hasattr(problem, "bound_of"):  # the plan carries its own proof, and no other is taken
+        return (nothing if found is None or found.plan is None else problem.bound_of(found.plan)), True
     continuous = program is not None and not program.integer.any()
     duals = answer.duals
-    if program is not None and continuous and duals is not None and np.shape(duals) == (program.num_rows,):
-        proofs += _proofs(program, answer, found)
-    best = min((sign * each for each in proofs if not math.isnan(each)), default=math.inf)
-    if math.isfinite(best):
-        return sign * best, True
-    if hasattr(problem, "bound_of"):
-        notes.append("the plan's prices prove no finite bound")
-        return nothing, True
-    if continuous and duals is not None:
+    if program is not None and continuous and duals is not None:
+        if np.shape(duals) == (program.num_rows,):
+            best = min((sign * each for each in _proofs(program, answer, found)), default=math.inf)
+            if math.isfinite(best):
+                return sign * best, True
         notes.append("the backend's duals prove no finite bound")
         return nothing, True
     bound = answer.bound if answer.bound is not None else listener.bound

@@ -566,3 +566,18 @@ def test_notes_and_seed_are_carried(install):
     result = eq.solve(knapsack(), "fake", seed=5)
     assert result.notes == ("bound: by decree",)
     assert result.seed == 5
+
+
+def test_of_a_special_backend_of_markets_nothing_but_allocation_and_prices_is_believed():
+    """Its utilities, spending and unit of prices are restated, and its bound is what the plan's prices prove."""
+    plan = eq.Equilibrium(
+        allocation=np.full((2, 2), 0.5), prices=np.array([5.0, 15.0]), spending=np.ones(2), utilities=np.full(2, 9.0)
+    )
+    fake = Fake(Answer(claim=Reason.OPTIMAL, plan=plan, bound=-100.0), formulations={"FisherMarket"})
+    result = eq.solve(eq.FisherMarket([[2.0, 1.0], [1.0, 3.0]], [1.0, 1.0]), fake)
+    assert result.plan.utilities.tolist() == [1.5, 2.0]
+    assert result.plan.prices.tolist() == [0.5, 1.5]
+    assert result.plan.spending.tolist() == [1.0, 1.0]
+    assert result.objective == pytest.approx(np.log(3.0))
+    assert result.bound == pytest.approx(np.log(1 / 0.25) + np.log(1 / 0.5))  # one unit costs 0.5/2 and 1.5/3
+    assert result.termination.reason is Reason.FEASIBLE
