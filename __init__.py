@@ -21,6 +21,9 @@ from .formulations.errors import (
 from .formulations.fisher_market import FisherMarket
 from .formulations.program import ProblemClass, Program, Residuals
 from .formulations.program_builder import ProgramBuilder
+from .formulations.stochastic_chain import JobChain
+from .formulations.stochastic_market import StochasticMarket
+from .formulations.stochastic_plan import StochasticPlan
 from .formulations.volatile_market import VolatileFisherMarket
 from .formulations.window import Regime, ScheduleWindow, WindowJob
 from .formulations.window_plan import WindowPlan
@@ -46,6 +49,7 @@ __all__ = [
     "HistoryPoint",
     "InvalidInput",
     "Isolation",
+    "JobChain",
     "LicenseLimit",
     "Limit",
     "NoSolution",
@@ -58,6 +62,8 @@ __all__ = [
     "Residuals",
     "Result",
     "ScheduleWindow",
+    "StochasticMarket",
+    "StochasticPlan",
     "Termination",
     "UnsupportedProblem",
     "VolatileFisherMarket",

@@ -71,7 +71,7 @@ def weigh(problem: Any, form: str | None, options: Options, build: Callable[[], 
 
     `build` gives the program that a general backend would read; it is asked only where its size matters.
     """
-    wanted = problem_class(problem)
+    wanted = problem_class(problem, form)
     special = [name for name in BACKENDS if not find_backend(name).classes]
     why: dict[str, str] = {}
     taken = ""
@@ -106,8 +106,8 @@ def choose(problem: Any, form: str | None, options: Options, build: Callable[[],
 def check_named(backend: Backend, problem: Any, form: str | None, options: Options) -> str:
     """Return the version of a backend chosen by name; raise what stands in its way."""
     name = backend.name
-    if not accepts(backend, problem):
-        able = _usable_first(row for row in BACKENDS if accepts(find_backend(row), problem))
+    if not accepts(backend, problem, form):
+        able = _usable_first(row for row in BACKENDS if accepts(find_backend(row), problem, form))
         raise UnsupportedProblem(
             f"{name} cannot state this {_described(problem)}: it reads {_readable(backend)}; "
             + (f"use backend={able[0]!r}" if able else "no backend can")
@@ -121,7 +121,7 @@ def check_named(backend: Backend, problem: Any, form: str | None, options: Optio
         able = _usable_first(
             row
             for row, other in ((row, find_backend(row)) for row in BACKENDS)
-            if option in other.honours and accepts(other, problem) and (form is None or other.classes)
+            if option in other.honours and accepts(other, problem, form) and (form is None or other.classes)
         )
         advice = f"; use backend={able[0]!r} or leave it out" if able else "; leave it out"
         raise InvalidInput(option, getattr(options, option), f"the {name} backend cannot honour it{advice}")
@@ -198,7 +198,8 @@ def _merit(backend: Backend, problem: Any, wanted: ProblemClass | None) -> str:
 
 def _readable(backend: Backend) -> str:
     programs = [each.value for each in ProblemClass if reads(backend, each)]
-    return " and ".join([*sorted(backend.formulations), *([f"{', '.join(programs)} programs"] if programs else [])])
+    parts = [", ".join(sorted(backend.formulations)), f"{', '.join(programs)} programs" if programs else ""]
+    return " and ".join(part for part in parts if part)
 
 
 def _described(problem: Any) -> str:

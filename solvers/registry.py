@@ -16,6 +16,8 @@ from .backend import Backend
 # for a family ("pyomo:glpk"), a function `backend(name)` that makes the member of any name.
 BACKENDS = {
     "marginal": "marginal",
+    "proportional_response": "proportional_response",
+    "interior_point": "interior_point",
     "gurobi": "gurobi",
     "highs": "highs",
     "clarabel": "clarabel_cones",
@@ -52,11 +54,11 @@ def reads(backend: Backend, wanted: ProblemClass | None) -> bool:
     return wanted in backend.classes or (backend.takes_tangents and linear in backend.classes)
 
 
-def accepts(backend: Backend, problem: Any) -> bool:
-    """Whether the backend can state this problem, installed or not."""
+def accepts(backend: Backend, problem: Any, form: str | None = None) -> bool:
+    """Whether the backend can state this problem, in this form of it if one is given, installed or not."""
     if kind_of(problem) in backend.formulations:
         return True
-    return reads(backend, problem_class(problem))
+    return reads(backend, problem_class(problem, form))
 
 
 def kind_of(problem: Any) -> str:
@@ -65,13 +67,17 @@ def kind_of(problem: Any) -> str:
     return kind
 
 
-def problem_class(problem: Any) -> ProblemClass | None:
+def problem_class(problem: Any, form: str | None = None) -> ProblemClass | None:
     """Return the class of the problem's program, without building it where the formulation declares it.
 
-    None for a problem that no program states.
+    `form` matters to a formulation whose programs are of several classes; it declares `form_classes`. None for a
+    problem that no program states.
     """
     if not hasattr(problem, "program"):
         raise UnsupportedProblem(f"cannot solve a {type(problem).__name__}: give a formulation or a Program")
+    if hasattr(problem, "form_classes"):
+        by_form: ProblemClass = problem.form_classes[form or problem.forms[0]]
+        return by_form
     declared: ProblemClass | None = (
         problem.problem_class if hasattr(problem, "problem_class") else problem.program().problem_class
     )
