@@ -11,37 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formulations.errors import InvalidInput
 from ..formulations.program import Floats, Indices, ProblemClass, Program
 from .backend import Answer, Availability, Backend, Progress, Task, gaps
+from .clarabel_run import COVERED, LIMITS, SHARE, SOLVED, TOLERANCE, solved, stopped
 from .options import Options
 from .result import CLOSED_GAP, Limit, Reason
 
-# What our common options already say, so that one thing is never said twice.
-COVERED = {
-    "time_limit": "time_limit",
-    "tol_gap_abs": "rel_gap",
-    "tol_gap_rel": "rel_gap",
-    "tol_feas": "feasibility_tol",
-    "max_threads": "threads",
-    "verbose": "log",
-}
-# The last steps cost little, and the duals, which prove the bound, gain most from them: it is always asked for this.
-TOLERANCE = 1e-10
-# A later solve, around a point near the optimum, is asked for this share of the gap wanted, and for no less than LEAST.
-SHARE, LEAST = 0.1, 1e-17
 # Solves of the same program, each around the point of the one before; passes that scale rows and columns before each.
 MOST_ATTEMPTS, SCALINGS = 4, 4
-# A constraint may be off by this share of our tolerance, in Clarabel's own measure, relative to the data.
-TOLERANCE_SHARE = 1e-3
-LIMITS = {
-    "MaxIterations": Limit.ITERATIONS,
-    "MaxTime": Limit.TIME,
-    "CallbackTerminated": Limit.INTERRUPTED,
-    "InsufficientProgress": Limit.METHOD,
-}
-STOPPED = ("MaxIterations", "MaxTime", "CallbackTerminated")
-SOLVED = ("Solved", "AlmostSolved")
 NO_PRIMAL = ("PrimalInfeasible", "AlmostPrimalInfeasible")
 NO_DUAL = ("DualInfeasible", "AlmostDualInfeasible")
 
@@ -52,6 +29,7 @@ class Clarabel(Backend):
     name = "clarabel"
     licence = "Apache-2.0"
     classes = frozenset({ProblemClass.LP, ProblemClass.LOG})
+    formulations = frozenset({"VolatileFisherMarket:ces", "VolatileFisherMarket:cobb-douglas"})
     honours = frozenset({"threads", "seed", "log"})  # it draws nothing: every seed gives the same
 
     def probe(self) -> Availability:
@@ -61,11 +39,14 @@ class Clarabel(Backend):
         return Availability(True, version("clarabel"))
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """State the program in cones, and read its point and its duals, which prove the bound."""
+        """State the program or the market in cones, and read its point and its duals, which prove the bound."""
         ends = None if options.time_limit is None else time.perf_counter() + options.time_limit
-        program = task.program
-        assert program is not None
         own = options.own(self.name, COVERED)
+        program = task.program
+        if program is None:
+            from .clarabel_markets import solve_market
+
+            return solve_market(task.problem, options, own, ends, on_progress)
         best: Answer | None = None
         around = np.clip(np.zeros(program.num_columns), program.lower, program.upper)
         for attempt in range(MOST_ATTEMPTS):
@@ -73,7 +54,7 @@ class Clarabel(Backend):
             tolerance = (
                 TOLERANCE if best is None else min(TOLERANCE, SHARE * _wanted(program, best, options) / cones.scale)
             )
-            solution = _solved(cones, tolerance, options, own, ends)
+            solution = solved(cones, tolerance, options, own, ends)
             if solution is None:
                 return best or Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.TIME)
             status = str(solution.status)
@@ -87,7 +68,7 @@ class Clarabel(Backend):
             if answer.values is not None and (best is None or _gap(program, answer) < _gap(program, best)):
                 best = answer
             closed = best is not None and _gap(program, best) <= _wanted(program, best, options)
-            if closed or (status in STOPPED and not (status == "MaxIterations" and "max_iter" not in own)):
+            if closed or stopped(status, own):
                 break
             x = np.clip(cones.values(np.asarray(solution.x)), program.lower, program.upper)
             around = x if np.isfinite(x).all() else around
@@ -95,7 +76,7 @@ class Clarabel(Backend):
 
 
 def _without_bound(program: Program, cones: Cones, options: Options, own: dict[str, Any], ends: float | None) -> Answer:
-    found = _solved(replace(cones, cost=np.zeros_like(cones.cost)), TOLERANCE, options, own, ends)
+    found = solved(replace(cones, cost=np.zeros_like(cones.cost)), TOLERANCE, options, own, ends)
     status = "MaxTime" if found is None else str(found.status)
     if status in SOLVED:
         return Answer(claim=Reason.UNBOUNDED, message="Clarabel: DualInfeasible")
@@ -138,6 +119,8 @@ class Cones:
         Log terms of positive weight, three rows each at the end.
     rows, columns, inside : ndarray of float
         What rows of the cones, columns and the insides of logarithms were multiplied or divided by.
+    weights : ndarray of float
+        Of the log terms, in the unit of the objective here.
     scale : float
         What the objective was divided by.
     """
@@ -155,6 +138,7 @@ class Cones:
     rows: Floats
     columns: Floats
     inside: Floats
+    weights: Floats
     scale: float
 
     @classmethod
@@ -183,7 +167,10 @@ class Cones:
         plain.resize((plain.shape[0], n + len(logs)))
         entries = of_log.multiply(by_column).multiply(1 / by_log[:, None]).tocoo()
 
-        weight, count = program.log_weights[logs], len(logs)
+        count = len(logs)
+        # Where logarithms are all there is, as in a market, their weights are brought near 1 as well.
+        unit_of_weights = float(program.log_weights[logs].mean()) if count and not program.objective.any() else 1.0
+        weight = program.log_weights[logs] / unit_of_weights
         t = np.arange(count)
         value = np.concatenate([-np.ones(count), -weight[entries.row] * entries.data])
         place = np.concatenate([3 * t, 3 * entries.row + 2]), np.concatenate([n + t, entries.col])
@@ -191,23 +178,23 @@ class Cones:
         of_cone = np.zeros(3 * count)
         of_cone[1::3], of_cone[2::3] = weight, weight * now / by_log
         flip = -1.0 if program.sense == "max" else 1.0
-        cost = np.concatenate([flip * program.objective * by_column, -np.ones(count)])
+        cost = np.concatenate([flip * program.objective / unit_of_weights * by_column, -np.ones(count)])
         scale = float(np.abs(cost).max(initial=0.0)) or 1.0
         return cls(
             cost=cost / scale, matrix=csc_array(vstack([plain, cone])),
             right=np.concatenate([right * by_row, of_cone]), around=around,
             equal=equal, above=above, below=below, fixed=fixed, logs=logs, bounds=len(most) + len(least),
-            rows=by_row, columns=by_column, inside=by_log, scale=scale,
+            rows=by_row, columns=by_column, inside=by_log, weights=weight, scale=scale * unit_of_weights,
         )  # fmt: skip
 
     def values(self, x: Floats) -> Floats:
         """Return the program's values at a point of the cones."""
         return self.around + self.columns * x[: len(self.columns)]
 
-    def slopes(self, z: Floats, weights: Floats) -> Floats:
-        """Return the slopes of the log terms from the multipliers of the cones."""
-        slopes = np.zeros(len(weights))
-        slopes[self.logs] = self.scale * weights[self.logs] * z[len(self.rows) + 2 :: 3] / self.inside
+    def slopes(self, z: Floats, count: int) -> Floats:
+        """Return the slopes of the `count` log terms from the multipliers of the cones."""
+        slopes = np.zeros(count)
+        slopes[self.logs] = self.scale * self.weights * z[len(self.rows) + 2 :: 3] / self.inside
         return slopes
 
     def kinds(self) -> list[Any]:
@@ -245,52 +232,19 @@ def _scaling(plain: Any, of_log: Any, now: Floats, passes: int) -> tuple[Floats,
     known = bool((now > 0).all())
     plain, of_log = abs(plain), abs(of_log)
     for _ in range(passes):
-        rows = _near_one(rows, plain.multiply(columns).max(axis=1).toarray() * rows)
+        rows = _near_one(rows, plain.multiply(columns).max(axis=1).toarray().ravel() * rows)
         if not known:
-            inside = 1 / _near_one(1 / inside, of_log.multiply(columns).max(axis=1).toarray() / inside)
+            inside = 1 / _near_one(1 / inside, of_log.multiply(columns).max(axis=1).toarray().ravel() / inside)
         largest = np.zeros(len(columns))
         for matrix, factor in ((plain, rows), (of_log, 1 / inside)):
             if matrix.shape[0]:
-                largest = np.maximum(largest, matrix.multiply(factor[:, None]).max(axis=0).toarray() * columns)
+                largest = np.maximum(largest, matrix.multiply(factor[:, None]).max(axis=0).toarray().ravel() * columns)
         columns = _near_one(columns, largest)
     return rows, columns, inside
 
 
 def _near_one(factor: Floats, largest: Floats) -> Floats:
     return factor / np.sqrt(np.where(largest > 0, largest, 1.0))
-
-
-def _solved(cones: Cones, tolerance: float, options: Options, own: dict[str, Any], ends: float | None) -> Any:
-    """Run Clarabel; None when there is no time left."""
-    import clarabel
-    from scipy.sparse import csc_array
-
-    settings = clarabel.DefaultSettings()
-    settings.verbose = options.log
-    settings.max_threads = options.threads
-    settings.tol_gap_rel = settings.tol_gap_abs = max(tolerance, LEAST)
-    settings.tol_feas = min(TOLERANCE, TOLERANCE_SHARE * options.feasibility_tol)
-    for name, value in own.items():
-        _set(settings, name, value)
-    if ends is not None:
-        left = ends - time.perf_counter()
-        if left <= 0:
-            return None
-        settings.time_limit = left
-    nothing = csc_array((len(cones.cost), len(cones.cost)))
-    return clarabel.DefaultSolver(nothing, cones.cost, cones.matrix, cones.right, cones.kinds(), settings).solve()
-
-
-def _set(settings: Any, name: str, value: Any) -> None:
-    field = f"backend_options['clarabel'][{name!r}]"
-    if not isinstance(name, str) or not hasattr(settings, name) or callable(getattr(settings, name)):
-        raise InvalidInput(field, value, "Clarabel has no such setting")
-    if isinstance(value, bool) is not isinstance(getattr(settings, name), bool):
-        raise InvalidInput(field, value, "Clarabel does not take this value")
-    try:
-        setattr(settings, name, value)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(field, value, "Clarabel does not take this value") from None
 
 
 def _answer(program: Program, cones: Cones, solution: Any, status: str, options: Options) -> Answer:
@@ -306,7 +260,7 @@ def _answer(program: Program, cones: Cones, solution: Any, status: str, options:
     if not sound and status not in SOLVED:
         limit = LIMITS.get(status)
         return Answer(claim=Reason.NO_SOLUTION_FOUND if limit else Reason.NUMERICAL, limit=limit, message=message)
-    slopes = cones.slopes(z, program.log_weights)
+    slopes = cones.slopes(z, len(program.log_weights))
     return Answer(
         claim=Reason.OPTIMAL if status in SOLVED else Reason.NO_SOLUTION_FOUND,
         limit=LIMITS.get(status, Limit.METHOD),

@@ -176,5 +176,5 @@ def test_settings_are_passed_on_and_checked(capfd):
 def test_integers_are_refused_with_words():
     build = eq.ProgramBuilder(sense="max")
     build.add_binaries("x", (2,))
-    with pytest.raises(eq.UnsupportedProblem, match="it reads LP, LOG programs; use backend='highs'"):
+    with pytest.raises(eq.UnsupportedProblem, match="LP, LOG programs; use backend='highs'"):
         solve(build.program())

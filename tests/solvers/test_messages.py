@@ -82,7 +82,10 @@ def test_a_licence_too_small():
 
 def test_a_class_that_a_backend_cannot_state():
     words = said(eq.UnsupportedProblem, knapsack(), "clarabel")
-    assert words == "clarabel cannot state this MILP program: it reads LP, LOG programs; use backend='highs'"
+    assert words == (
+        "clarabel cannot state this MILP program: it reads VolatileFisherMarket:ces, VolatileFisherMarket:cobb-douglas "
+        "and LP, LOG programs; use backend='highs'"
+    )
     words = said(eq.UnsupportedProblem, knapsack(), "marginal")
     assert words == "marginal cannot state this MILP program: it reads ScheduleWindow; use backend='highs'"
 
