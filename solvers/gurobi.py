@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import Any
 
 from ..formulations.errors import BackendUnavailable, InvalidInput, LicenseLimit
 from ..formulations.program import ProblemClass, Program
 from ..formulations.program_gurobi import gurobi_model, log_terms
 from .backend import Answer, Availability, Backend, Progress, Task, gaps
-from .gurobi_licence import LICENCE_PARAMETERS, TOO_LARGE, advice, availability, check_size, described_size, logs_fit
+from .gurobi_licence import (
+    BUNDLED_LOG_SIZE,
+    LICENCE_PARAMETERS,
+    TOO_LARGE,
+    advice,
+    availability,
+    check_size,
+    described_size,
+    logs_fit,
+)
 from .gurobi_run import run
 from .options import Options
 from .result import Limit, Reason
@@ -35,6 +45,8 @@ GAP_SHARE, LOG_GAP_SHARE = 0.99, 0.5
 LARGEST_SEED = 2_000_000_000
 # The barrier for smooth programs. The gap proved after it is about its complementarity times the number of columns.
 SMOOTH = {"OptimalityTarget": 1, "NLBarCFeasTol": 1e-10, "NLBarDFeasTol": 1e-9, "NLBarPFeasTol": 1e-9}
+
+LOGS_TOO_MANY = f"beyond {BUNDLED_LOG_SIZE} variables its licence allows no logarithms of Gurobi's own: tangent cuts"
 
 # Parameters that are values of the objective.
 IN_OBJECTIVE = {"BestObjStop", "BestBdStop", "Cutoff"}
@@ -75,7 +87,10 @@ class Gurobi(Backend):
                     return answer
             if options.time_limit is not None:
                 options = options.with_time(max(0.0, options.time_limit - (time.perf_counter() - started)))
-            return self._by_tangents(task, options, on_progress)
+            answer = self._by_tangents(task, options, on_progress, limited)
+            if limited and _knows_logs(program) and not logs_fit(program):
+                answer = replace(answer, notes=(*answer.notes, LOGS_TOO_MANY))
+            return answer
         except gp.GurobiError as error:
             codes = gp.GRB.Error
             if error.errno == TOO_LARGE:
@@ -89,11 +104,12 @@ class Gurobi(Backend):
                 return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.MEMORY, message=f"Gurobi: {error}")
             raise
 
-    def _by_tangents(self, task: Task, options: Options, on_progress: Progress) -> Answer:
+    def _by_tangents(self, task: Task, options: Options, on_progress: Progress, limited: bool) -> Answer:
+        from .gurobi_rows import WithinLicence
         from .tangents import solve_by_tangents
 
         try:
-            return solve_by_tangents(self, task, options, on_progress)
+            return solve_by_tangents(WithinLicence(self) if limited else self, task, options, on_progress)
         except LicenseLimit as error:  # the cuts have outgrown it; what was found until then has been reported
             return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.METHOD, message=f"tangent cuts ended: {error}")
 
