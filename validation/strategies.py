@@ -13,6 +13,13 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from ..formulations.program import Program
 from ..formulations.program_builder import ProgramBuilder
 from ..formulations.window import Regime, ScheduleWindow, WindowJob
+from .market_strategies import allocations, fisher_markets, volatile_markets
+from .stochastic_strategies import job_chains, stochastic_markets
+
+__all__ = [
+    "allocations", "fisher_markets", "job_chains", "programs", "stochastic_markets", "volatile_markets", "window_jobs",
+    "windows",
+]  # fmt: skip
 
 #: Half of these regimes do not fill their last round of 60 s, and later regimes may be faster or slower.
 EPOCH_SECONDS = (15.0, 30.0, 45.0, 60.0, 75.0, 120.0)
