@@ -53,15 +53,23 @@ def bench_prediction(*, jobs: int, seed: int, as_json: bool) -> int:
     return _print_rows(prediction_rows(jobs=jobs, seed=seed), as_json=as_json)
 
 
-def bench_agreement(*, count: int, seed: int, backends: list[str] | None, as_json: bool) -> int:
-    """Solve random programs with every backend; the exit code is 1 if any disagrees with the optimum."""
+def bench_agreement(
+    *, count: int, seed: int, kinds: list[str] | None, backends: list[str] | None, as_json: bool
+) -> int:
+    """Solve random programs and markets with every backend; the exit code is 1 if any disagrees with the optimum."""
     from ..validation.agreement import agreement
     from .progress import Counted
 
     with Counted("programs") as counted:
-        tallies = agreement(count=count, seed=seed, names=split_names(backends), on_program=counted)
+        tallies = agreement(
+            count=count,
+            seed=seed,
+            names=split_names(backends),
+            kinds=split_names(kinds, "--kinds"),
+            on_program=counted,
+        )
     _print_rows([tally.row() for tally in tallies], as_json=as_json)
-    return FAILED if any(tally.disagreements for tally in tallies) else OK
+    return FAILED if any(tally.failed for tally in tallies) else OK
 
 
 def bench_market(
