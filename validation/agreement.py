@@ -1,4 +1,4 @@
-"""All backends on the same random programs: each answer against a known optimum, and against all the others."""
+"""All backends on the same random programs and markets: each answer against what is known, and against all others."""
 
 from __future__ import annotations
 
@@ -12,15 +12,19 @@ import numpy as np
 
 from ..formulations.checks import as_integer
 from ..formulations.errors import InvalidInput, LicenseLimit, UnsupportedProblem
-from ..formulations.program import ProblemClass, Program
-from ..solvers.registry import backends, find_backend, reads
+from ..formulations.program import ProblemClass
+from ..solvers.registry import accepts, backends, find_backend
 from ..solvers.result import CLOSED_GAP, Reason, Result
 from ..solvers.solve import solve
+from .agreement_markets import MARKET_KINDS, exact_trouble, market_trouble, takes_part
+from .contract_market_draws import KnownMarket
 from .contract_programs import Known, enumerated, planted, senses
 from .contract_windows import window
 from .window_enumeration import schedules
 
 FEASIBILITY_TOL = 1e-6
+# Of markets drawn to be badly scaled, so many may be left open by a backend that says so.
+OPEN_SHARE = 0.01
 
 
 def _planted(wanted: ProblemClass) -> Callable[[np.random.Generator], Known]:
@@ -42,7 +46,7 @@ def _counts(rng: np.random.Generator) -> Known:
 
 
 #: What is drawn, by the name of its kind; the optimum is planted or enumerated, or nan: the best that was found.
-KINDS: dict[str, Callable[[np.random.Generator], Known]] = {
+KINDS: dict[str, Callable[[np.random.Generator], Known | KnownMarket]] = {
     "planted LP": _planted(ProblemClass.LP),
     "planted MILP": _planted(ProblemClass.MILP),
     "enumerated MILP": _enumerated(ProblemClass.MILP),
@@ -51,22 +55,38 @@ KINDS: dict[str, Callable[[np.random.Generator], Known]] = {
     "planted LOG": _planted(ProblemClass.LOG),
     "planted MILOG": _planted(ProblemClass.MILOG),
     "enumerated MILOG": _enumerated(ProblemClass.MILOG),
+    **MARKET_KINDS,
 }
 
 
 @dataclass
 class Tally:
-    """One backend's record on one kind of program."""
+    """One backend's record on one kind of program or market.
+
+    `drawn` is the number of the last one that it was given. A market is left open by a plan and a bound that agree with
+    all others, but not within the gap asked for, and say so. Of linear markets, `exact` counts the plans beside which
+    an exact equilibrium was found, in rationals, and `inexact` says why the others have none.
+    """
 
     kind: str
     backend: str
     programs: int = 0
+    drawn: int = -1
     agreed: int = 0
+    left_open: int = 0
+    exact: int = 0
+    inexact: list[str] = field(default_factory=list)
     refused: int = 0
     worst_gap: float = 0.0
     worst_residual: float = 0.0
     seconds: float = 0.0
     disagreements: list[str] = field(default_factory=list)
+
+    @property
+    def failed(self) -> bool:
+        """Whether there was a disagreement, or more than one in a hundred, and than one, was left open or inexact."""
+        most = max(1.0, OPEN_SHARE * self.programs)
+        return bool(self.disagreements) or max(self.left_open, len(self.inexact)) > most
 
     def row(self) -> dict[str, Any]:
         """Return the record as one row of a table."""
@@ -75,11 +95,14 @@ class Tally:
             "backend": self.backend,
             "programs": self.programs,
             "agreed": self.agreed,
+            "left_open": self.left_open,
+            "exact": self.exact if self.exact or self.inexact else None,
             "refused": self.refused,
             "worst_gap": self.worst_gap,
             "worst_residual": self.worst_residual,
             "ms_each": 1e3 * self.seconds / max(1, self.programs),
             "first_disagreement": self.disagreements[0] if self.disagreements else "",
+            "first_inexact": self.inexact[0] if self.inexact else "",
         }
 
 
@@ -92,17 +115,20 @@ def agreement(
     rel_gap: float = 1e-6,
     on_program: Callable[[int, int], None] | None = None,
 ) -> list[Tally]:
-    """Solve `count` random programs of each kind with every backend that reads them, and compare.
+    """Solve `count` random programs or markets of each kind with every backend that reads them, and compare.
 
     A backend agrees if its result is OPTIMAL within the gap (or INFEASIBLE where nothing is feasible), its residuals,
-    recomputed from the program, are within the tolerance, and neither its objective nor its bound is on the wrong side
+    recomputed from the problem, are within the tolerance, and neither its objective nor its bound is on the wrong side
     of the optimum. The optimum is planted, enumerated, or else the best objective that any backend verified. A backend
     refuses what its method cannot state (unbounded columns on a grid) or its licence does not cover.
+
+    Markets go to special backends as they are, and to general ones as programs; backends that start processes get a
+    share of them (:data:`equipoise.validation.agreement_markets.ONE_IN`).
 
     Parameters
     ----------
     names : sequence of str, optional
-        Backends; by default every general one that is usable here.
+        Backends; by default every one that is usable here.
     kinds : sequence of str, optional
         Of :data:`KINDS`; all by default.
     on_program : callable, optional
@@ -119,17 +145,23 @@ def agreement(
         if kind not in KINDS:
             raise InvalidInput("kinds", kind, f"must be among {', '.join(KINDS)}")
     who = [row.name for row in backends(usable=True)] if names is None else list(names)
-    general = [name for name in who if find_backend(name).classes]
+    for name in who:
+        find_backend(name)
     tallies: dict[tuple[str, str], Tally] = {}
     total = count * len(chosen)
     for done, (kind, known) in enumerate(_drawn(chosen, count, seed)):
         if on_program is not None:
             on_program(done, total)
-        able = [name for name in general if reads(find_backend(name), known.program.problem_class)]
         results = {}
-        for name in able:
+        for name in who:
+            backend = find_backend(name)
+            if not accepts(backend, known.problem):
+                continue
+            if isinstance(known, KnownMarket) and not takes_part(name, done % count):
+                continue
             tally = tallies.setdefault((kind, name), Tally(kind, name))
-            result = _solved(known.program, name, tally, rel_gap)
+            tally.drawn = done % count
+            result = _solved(known.problem, name, tally, rel_gap)
             if result is not None:
                 results[name] = result
         best = _best(known, list(results.values()))
@@ -138,16 +170,16 @@ def agreement(
     return list(tallies.values())
 
 
-def _drawn(kinds: Sequence[str], count: int, seed: int) -> Iterator[tuple[str, Known]]:
+def _drawn(kinds: Sequence[str], count: int, seed: int) -> Iterator[tuple[str, Known | KnownMarket]]:
     for kind in kinds:
         for k in range(count):
             yield kind, KINDS[kind](np.random.default_rng([seed, list(KINDS).index(kind), k]))
 
 
-def _solved(program: Program, name: str, tally: Tally, rel_gap: float) -> Result[Any] | None:
+def _solved(problem: Any, name: str, tally: Tally, rel_gap: float) -> Result[Any] | None:
     started = time.perf_counter()
     try:
-        return solve(program, name, rel_gap=rel_gap, feasibility_tol=FEASIBILITY_TOL, time_limit=60.0)
+        return solve(problem, name, rel_gap=rel_gap, feasibility_tol=FEASIBILITY_TOL, time_limit=60.0)
     except (LicenseLimit, UnsupportedProblem):
         tally.refused += 1
         return None
@@ -156,35 +188,50 @@ def _solved(program: Program, name: str, tally: Tally, rel_gap: float) -> Result
         tally.seconds += time.perf_counter() - started
 
 
-def _best(known: Known, results: list[Result[Any]]) -> float | None:
+def _best(known: Known | KnownMarket, results: list[Result[Any]]) -> float | None:
     if known.optimum is None or not math.isnan(known.optimum):
         return known.optimum
-    best = max if known.program.sense == "max" else min
+    best = max if known.problem.sense == "max" else min
     return best((result.objective for result in results if result.objective is not None), default=None)
 
 
-def _compare(tally: Tally, result: Result[Any], known: Known, best: float | None, rel_gap: float) -> None:
-    program = known.program
-    sign = 1.0 if program.sense == "max" else -1.0
-    trouble = ""
-    if best is None:
-        if result.termination.reason is not Reason.INFEASIBLE:
-            trouble = f"{result.termination}, though nothing is feasible"
-    elif result.termination.reason is not Reason.OPTIMAL or result.objective is None or result.residuals is None:
-        trouble = f"{result.termination}, optimum {best:.12g}"
+def _compare(tally: Tally, result: Result[Any], known: Known | KnownMarket, best: float | None, rel_gap: float) -> None:
+    if isinstance(known, KnownMarket):
+        best = -math.inf if best is None else best
+        trouble = market_trouble(result, known.market, best, rel_gap, FEASIBILITY_TOL)
+        reason = exact_trouble(result, known.market)
+        tally.exact += reason == ""
+        if reason:
+            tally.inexact.append(f"program {tally.drawn}: {reason}")
     else:
-        # What violating every row and bound by the tolerance can gain, and what sums of doubles cannot tell apart.
-        allowed = (known.rate + 1.0) * FEASIBILITY_TOL + CLOSED_GAP * max(1.0, abs(best))
-        gap = max(rel_gap, CLOSED_GAP) * program.gap_scale(result.objective)
+        trouble = _trouble(result, known, best, rel_gap)
+    if result.residuals is not None and result.termination.reason is Reason.OPTIMAL:
         tally.worst_gap = max(tally.worst_gap, result.gap)
         tally.worst_residual = max(tally.worst_residual, result.residuals.worst)
-        if sign * (best - result.objective) > gap + allowed:
-            trouble = f"objective {result.objective:.12g} is worse than {best:.12g}"
-        elif sign * (result.objective - best) > allowed:
-            trouble = f"objective {result.objective:.12g} is better than the optimum {best:.12g}"
-        elif sign * (best - result.bound) > allowed:
-            trouble = f"bound {result.bound:.12g} is on the wrong side of {best:.12g}"
     if trouble:
-        tally.disagreements.append(f"program {tally.programs - 1}: {trouble}")
+        tally.disagreements.append(f"program {tally.drawn}: {trouble}")
+    elif result.termination.reason is Reason.FEASIBLE:
+        tally.left_open += 1
     else:
         tally.agreed += 1
+
+
+def _trouble(result: Result[Any], known: Known, best: float | None, rel_gap: float) -> str:
+    """Return what is wrong with a result of a program; empty if nothing is."""
+    program = known.program
+    sign = 1.0 if program.sense == "max" else -1.0
+    if best is None:
+        wrong = result.termination.reason is not Reason.INFEASIBLE
+        return f"{result.termination}, though nothing is feasible" if wrong else ""
+    if result.termination.reason is not Reason.OPTIMAL or result.objective is None or result.residuals is None:
+        return f"{result.termination}, optimum {best:.12g}"
+    # What violating every row and bound by the tolerance can gain, and what sums of doubles cannot tell apart.
+    allowed = (known.rate + 1.0) * FEASIBILITY_TOL + CLOSED_GAP * max(1.0, abs(best))
+    gap = max(rel_gap, CLOSED_GAP) * program.gap_scale(result.objective)
+    if sign * (best - result.objective) > gap + allowed:
+        return f"objective {result.objective:.12g} is worse than {best:.12g}"
+    if sign * (result.objective - best) > allowed:
+        return f"objective {result.objective:.12g} is better than the optimum {best:.12g}"
+    if sign * (best - result.bound) > allowed:
+        return f"bound {result.bound:.12g} is on the wrong side of {best:.12g}"
+    return ""

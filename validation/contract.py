@@ -12,8 +12,9 @@ from ..formulations.errors import EquipoiseError, InvalidInput
 from ..formulations.program import ProblemClass
 from ..solvers.backend import Backend
 from ..solvers.registry import columns_text, find_backend, reads
-from . import contract_limits, contract_optima, contract_options, contract_outcomes, contract_windows
+from . import contract_limits, contract_markets, contract_optima, contract_options, contract_outcomes, contract_windows
 from .contract_check import Check, Failure, Skip
+from .contract_market_draws import MARKETS
 from .contract_options import Kind
 from .contract_programs import CONTINUOUS, EVERY, INTEGER
 
@@ -100,7 +101,8 @@ class ContractReport:
         return self
 
     def __str__(self) -> str:
-        of = {tuple(row.case.rsplit("-", 1)): row.outcome for row in self.rows}
+        parts_of = {case.name: (case.topic, _label(case.kind)) for case in CASES}
+        of = {parts_of[row.case]: row.outcome for row in self.rows if row.case in parts_of}
         kinds = list(dict.fromkeys(kind for (_, kind), outcome in of.items() if outcome != "skipped"))
         topics = list(dict.fromkeys(topic for topic, kind in of if kind in kinds))
         lines = [(topic, *(of.get((topic, kind), "") for kind in kinds)) for topic in topics]
@@ -264,17 +266,28 @@ _TABLE: tuple[tuple[str, Callable[[Check, Any], None], tuple[Kind, ...]], ...] =
     ("warm-start-used", contract_limits.warm_start_is_used, INTEGER),
     ("same-seed", contract_limits.same_seed, EVERY),
     ("progress", contract_limits.progress, INTEGER),
-    ("optional-options", contract_options.optional_options, (*EVERY, WINDOW)),
-    ("own-options", contract_options.own_options, (*EVERY, WINDOW)),
-    ("said-twice", contract_options.said_twice, (*EVERY, WINDOW)),
-    ("isolated", contract_options.isolated, (*EVERY, WINDOW)),
-    ("threads", contract_options.threads, (*EVERY, WINDOW)),
-    ("log", contract_options.log, (*EVERY, WINDOW)),
+    ("optional-options", contract_options.optional_options, (*EVERY, WINDOW, *MARKETS)),
+    ("own-options", contract_options.own_options, (*EVERY, WINDOW, *MARKETS)),
+    ("said-twice", contract_options.said_twice, (*EVERY, WINDOW, *MARKETS)),
+    ("isolated", contract_options.isolated, (*EVERY, WINDOW, *MARKETS)),
+    ("threads", contract_options.threads, (*EVERY, WINDOW, *MARKETS)),
+    ("log", contract_options.log, (*EVERY, WINDOW, *MARKETS)),
     ("optimal", contract_windows.optimal, (WINDOW,)),
     ("bounds", contract_windows.bounds, (WINDOW,)),
     ("no-time", contract_windows.no_time_at_all, (WINDOW,)),
     ("warm-start", contract_windows.warm_start, (WINDOW,)),
     ("same-seed", contract_windows.same_seed, (WINDOW,)),
+    ("optimal", contract_markets.optimal, MARKETS),
+    ("closed-forms", contract_markets.closed_forms, MARKETS),
+    ("gaps", contract_markets.gaps, MARKETS),
+    ("bounds", contract_markets.bounds, MARKETS),
+    ("edges", contract_markets.edges, MARKETS),
+    ("wide-budgets", contract_markets.wide_budgets, MARKETS),
+    ("no-time", contract_markets.no_time_at_all, MARKETS),
+    ("time-limit", contract_markets.time_limit, MARKETS),
+    ("warm-start", contract_markets.warm_start, MARKETS),
+    ("same-seed", contract_markets.same_seed, MARKETS),
+    ("progress", contract_markets.progress, MARKETS),
 )
 
 #: Every case of the contract, in the order in which they run.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -148,16 +149,22 @@ class Check:
             return
         raise Failure(f"it accepts {what}: InvalidInput was due")
 
-    def reports(self, program: Program, **options: Any) -> tuple[Answer, list[Report]]:
-        """Run the backend without `solve`, and return what it answers and what it reports on the way, unverified."""
+    def reports(self, problem: Any, **options: Any) -> tuple[Answer, list[Report]]:
+        """Run the backend without `solve`, and return what it answers and what it reports on the way, unverified.
+
+        The problem is a program, or a formulation that the backend reads directly; plans are kept as they are then.
+        """
+        program = problem if isinstance(problem, Program) else None
         heard: list[Report] = []
 
         def listen(objective: float | None, bound: float, incumbent: Any = None) -> None:
-            heard.append(Report(objective, bound, None if incumbent is None else np.array(incumbent, dtype=float)))
+            if incumbent is not None:
+                incumbent = deepcopy(incumbent) if program is None else np.array(incumbent, dtype=float)
+            heard.append(Report(objective, bound, incumbent))
 
         self.solves += 1
         chosen = Options(**{"time_limit": self.time_limit, "rel_gap": REL_GAP, **options})
-        task = Task(problem=program, form="matrix", program=program)
+        task = Task(problem=problem, form="special" if program is None else "matrix", program=program)
         if self.backend.isolated:
             return run_isolated(self.backend, task, chosen, listen, Isolation()), heard
         return run_backend(self.backend, task, chosen, listen), heard

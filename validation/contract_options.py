@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from ..formulations.errors import BackendUnavailable, InvalidInput
+from ..formulations.market import Market
 from ..formulations.program import ProblemClass, Program
 from ..formulations.window import ScheduleWindow
 from ..solvers.backend import OPTIONAL
 from .contract_check import REL_GAP, Check, Failure, Skip
+from .contract_market_draws import MARKETS, planted_market
 from .contract_programs import INTEGER, knapsack, planted
 from .contract_windows import window
 
@@ -127,8 +129,10 @@ def feasibility(check: Check, wanted: ProblemClass) -> None:
                 raise Failure(f"residuals {result.residuals} with feasibility_tol={tolerance:g}")
 
 
-def sample(rng: np.random.Generator, kind: Kind) -> Program | ScheduleWindow:
+def sample(rng: np.random.Generator, kind: Kind) -> Program | ScheduleWindow | Market:
     """Draw a small problem of this kind that takes a solver more than its presolve."""
+    if kind in MARKETS:
+        return planted_market(rng, str(kind)).market
     if isinstance(kind, str):
         return window(rng, most_jobs=12, most_rounds=8)
     if kind in INTEGER:

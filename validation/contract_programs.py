@@ -44,6 +44,11 @@ class Known:
     duals: Floats | None = None
     reduced_costs: Floats | None = None
 
+    @property
+    def problem(self) -> Program:
+        """The program."""
+        return self.program
+
 
 def senses(wanted: ProblemClass) -> tuple[Sense, ...]:
     """Return the senses that a program of this class can have."""

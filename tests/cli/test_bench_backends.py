@@ -13,9 +13,17 @@ def test_agreement_prints_a_row_for_each_kind_and_backend(capsys):
     found = capsys.readouterr()
     rows = json.loads(found.out)
     assert {row["backend"] for row in rows} == {"highs", "scipy"}
-    assert {row["kind"] for row in rows} == set(agreement.KINDS)
+    assert {row["kind"] for row in rows} == set(agreement.KINDS) - {"volatile-ces", "volatile-cobb-douglas"}
     assert all(row["agreed"] == row["programs"] == 1 for row in rows)
     assert found.err == ""
+
+
+def test_agreement_takes_kinds_by_name(capsys):
+    arguments = ["--count", "1", "--kinds", "fisher,planted LP", "--backends", "highs", "--json"]
+    assert run(["bench", "agreement", *arguments]) == 0
+    assert [row["kind"] for row in json.loads(capsys.readouterr().out)] == ["fisher", "planted LP"]
+    assert run(["bench", "agreement", "--kinds", "fischer"]) == 2
+    assert "must be among" in capsys.readouterr().err
 
 
 def test_a_disagreement_is_an_exit_code(capsys, monkeypatch):

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.solvers.backend import Answer, Availability
+from equipoise.solvers.backend import Answer, Availability, Backend
 from equipoise.solvers.highs import COVERED, Highs
 from equipoise.solvers.marginal import Marginal
 from equipoise.solvers.registry import BACKENDS
 from equipoise.validation import contract
 from equipoise.validation import contract_programs as programs
 from equipoise.validation.contract import CASES, ContractBroken, check_backend, chosen_cases
+from equipoise.validation.contract_market_draws import MARKETS, UNWEIGHTED
 
 INF = math.inf
 LP, MILP, LOG, MILOG = eq.ProblemClass
@@ -328,6 +329,148 @@ class WastesRounds(Marginal):
         return replace(answer, plan=idle, bound=idle.objective)
 
 
+class Shares(Backend):
+    """Reads markets directly, and solves them by tangent cuts on HiGHS."""
+
+    name, licence = "broken", "Apache-2.0"
+    formulations = frozenset(UNWEIGHTED)
+    honours = frozenset({"warm_start"})
+
+    def probe(self):
+        return Availability(True, "1")
+
+    def solve(self, task, options, on_progress):
+        if options.own(self.name, {}):
+            raise eq.InvalidInput("backend_options", "given", "it has no options of its own")
+        if options.time_limit == 0.0:
+            return Answer(claim=eq.Reason.NO_SOLUTION_FOUND, limit=eq.Limit.TIME)
+        options = self.before(task.problem, options)
+        wanted = {name: getattr(options, name) for name in ("rel_gap", "abs_gap", "time_limit")}
+        result = eq.solve(task.problem, "highs", **wanted)
+        plan = None if result.plan is None else self.after(result.plan, task.problem)
+        self.report(on_progress, result, plan)
+        notes = () if options.warm_start is None else self.noted()
+        reason, limit = result.termination.reason, result.termination.limit
+        return Answer(claim=reason, limit=limit, plan=plan, notes=notes)
+
+    def before(self, market, options):
+        return options
+
+    def after(self, plan, market):
+        return plan
+
+    def report(self, on_progress, result, plan):
+        on_progress(result.objective, result.bound, plan)
+
+    def noted(self):
+        return ("warm start dropped",)
+
+
+class GivesNobodyAnything(Shares):
+    def after(self, plan, market):
+        return replace(plan, allocation=0.0 * plan.allocation)
+
+
+class ChargesTheSameForEverything(Shares):
+    def after(self, plan, market):
+        return replace(plan, prices=market.normal_prices(np.ones_like(plan.prices)))
+
+
+class ReadsDualsAsPricesOfShares(Shares):
+    def after(self, plan, market):
+        return replace(plan, prices=plan.prices * market.capacities)
+
+
+class HandsOutMoreThanThereIs(Shares):
+    def after(self, plan, market):
+        return replace(plan, allocation=1.001 * plan.allocation)
+
+
+class MixesUpTheBuyers(Shares):
+    def after(self, plan, market):
+        return replace(plan, allocation=plan.allocation[::-1])
+
+
+class SplitsByBudget(Shares):
+    """A plan that is no equilibrium, with the prices that it implies: a true gap, which does not close."""
+
+    def after(self, plan, market):
+        split = np.multiply.outer(market.budgets / market.total_budget, market.capacities)
+        return market.equilibrium(split)
+
+
+class IsEasilyContent(Shares):
+    def before(self, market, options):
+        return replace(options, rel_gap=0.5)
+
+
+class ReadsTheGapInTheWelfare(Shares):
+    def before(self, market, options):
+        return replace(options, rel_gap=0.0, abs_gap=max(options.rel_gap, options.abs_gap) * 10)
+
+
+class IsNotInAHurry(Shares):
+    def before(self, market, options):
+        if options.time_limit < 1.0:
+            time.sleep(3.0)
+        return options.with_time(None)
+
+
+class ReturnsDenseForSparse(Shares):
+    def after(self, plan, market):
+        dense = plan.allocation if isinstance(plan.allocation, np.ndarray) else plan.allocation.toarray()
+        return replace(plan, allocation=dense)
+
+
+class Jitters(Shares):
+    def after(self, plan, market):
+        return replace(plan, allocation=plan.allocation * (1.0 - 1e-9 * np.random.default_rng().random()))
+
+
+class BoastsOfItsBound(Shares):
+    def report(self, on_progress, result, plan):
+        on_progress(result.objective, result.bound - 1e-3 * result.plan.spending.sum(), plan)
+
+
+class StreamsMoreThanThereIs(Shares):
+    def report(self, on_progress, result, plan):
+        on_progress(None, math.inf, replace(plan, allocation=2.0 * plan.allocation))
+
+
+class GetsWorseOnTheWay(Shares):
+    def report(self, on_progress, result, plan):
+        for less in (0.0, 1.0):
+            on_progress(result.objective - less * plan.spending.sum(), result.bound)
+
+
+class NeverMentionsTheStart(Shares):
+    def noted(self):
+        return ()
+
+
+CAUGHT_IN_MARKETS = [
+    (GivesNobodyAnything, "optimal-FisherMarket"),
+    (GivesNobodyAnything, "edges-VolatileFisherMarket:leontief"),
+    (ChargesTheSameForEverything, "optimal-FisherMarket"),
+    (ChargesTheSameForEverything, "optimal-VolatileFisherMarket:leontief"),
+    (ReadsDualsAsPricesOfShares, "optimal-VolatileFisherMarket:linear"),
+    (HandsOutMoreThanThereIs, "optimal-FisherMarket"),
+    (HandsOutMoreThanThereIs, "bounds-VolatileFisherMarket:leontief"),
+    (MixesUpTheBuyers, "optimal-VolatileFisherMarket:leontief"),
+    (MixesUpTheBuyers, "closed-forms-FisherMarket"),
+    (SplitsByBudget, "wide-budgets-VolatileFisherMarket:linear"),
+    (IsEasilyContent, "gaps-FisherMarket"),
+    (ReadsTheGapInTheWelfare, "gaps-VolatileFisherMarket:linear"),
+    (IsNotInAHurry, "time-limit-FisherMarket"),
+    (ReturnsDenseForSparse, "edges-FisherMarket"),
+    (Jitters, "same-seed-FisherMarket"),
+    (BoastsOfItsBound, "progress-FisherMarket"),
+    (StreamsMoreThanThereIs, "progress-VolatileFisherMarket:linear"),
+    (GetsWorseOnTheWay, "progress-VolatileFisherMarket:leontief"),
+    (NeverMentionsTheStart, "warm-start-FisherMarket"),
+]
+
+
 CAUGHT = [
     (FlipsDuals, "planted-LP"),
     (FlipsDuals, "duals-LP"),
@@ -375,6 +518,7 @@ CAUGHT = [
     (Crashes, "degenerate-LP"),
     (BoundsWindowsTooTightly, "bounds-ScheduleWindow"),
     (WastesRounds, "optimal-ScheduleWindow"),
+    *CAUGHT_IN_MARKETS,
 ]
 
 
@@ -393,6 +537,13 @@ def test_the_same_backend_unbroken_is_not_caught():
     report = check_backend(Broken(), cases=cases).require()
     assert report.passed
     assert {row.outcome for row in report.rows} == {"passed"}
+
+
+@pytest.mark.parametrize("kind", UNWEIGHTED)
+def test_the_same_reader_of_markets_unbroken_is_not_caught(kind):
+    cases = [case for case in CASES if case.kind == kind and case.topic not in ("isolated", "log", "threads")]
+    report = check_backend(Shares(), cases=[case.name for case in cases]).require()
+    assert [row.outcome for row in report.rows] == ["passed"] * len(cases), str(report)
 
 
 def test_a_backend_that_is_slow_and_honest_is_skipped_not_failed():
@@ -462,10 +613,22 @@ def test_a_report_reads_as_a_table_with_reasons_below():
     assert summary == "broken: 1 passed, 1 skipped, 1 failed"
 
 
+def test_a_kind_with_a_hyphen_has_a_column_of_its_own():
+    pytest.importorskip("clarabel", reason="clarabel is not installed")
+    text = str(check_backend("clarabel", cases=["no-time-VolatileFisherMarket:cobb-douglas"]))
+    assert [line.split() for line in text.splitlines()[:2]] == [
+        ["case", "VolatileFisherMarket:cobb-douglas"],
+        ["no-time", "passed"],
+    ]
+
+
 def test_names_of_cases_are_unique_and_say_the_kind():
     names = [case.name for case in CASES]
     assert len(names) == len(set(names))
-    assert {name.rsplit("-", 1)[1] for name in names} == {"LP", "MILP", "LOG", "MILOG", "ScheduleWindow"}
+    assert {case.name.removeprefix(f"{case.topic}-") for case in CASES} == {
+        *("LP", "MILP", "LOG", "MILOG", "ScheduleWindow"),
+        *MARKETS,
+    }
     assert all(case.run.__doc__ for case in CASES)
 
 
