@@ -2,11 +2,14 @@
 #   make demo    plan a generated cluster, print the plan, write demo.html
 #   make test    the whole test suite; with EXTRAS=test,all on every solver that pip can install
 #   make lint types docs bench
-#   make verify-full   the long form of the tests that count: all solvers on 500 random programs of each kind
+#   make verify-full   the long form of the tests that count: all solvers on 500 random programs of each kind and on
+#                      2,000 markets of each family, every certificate, every proof
 
 VENV := .venv
 EXTRAS ?= test
 BIN := $(VENV)/bin
+PROGRAMS := planted LP,planted MILP,enumerated MILP,window time_indexed,window counts,planted LOG,planted MILOG,enumerated MILOG
+MARKETS := fisher,volatile-linear,volatile-leontief,volatile-ces,volatile-cobb-douglas
 LINK := $(VENV)/types/equipoise
 STAMP := $(VENV)/.installed
 
@@ -66,13 +69,16 @@ docs: $(STAMP)-docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "The pages are in docs/_build/html/index.html"
 
-bench: $(STAMP)-bench
+bench: $(STAMP)-bench $(STAMP)-all
+	$(BIN)/python -m equipoise bench market
 	$(BIN)/python -m equipoise bench window --jobs 2000 --gpus 256 --seed 0
 	$(BIN)/python -m equipoise bench handoff
 	$(BIN)/python -m equipoise bench prediction
 
 verify-full: $(STAMP)-all
-	$(BIN)/python -m equipoise bench agreement --count 500
+	$(BIN)/python -m equipoise bench agreement --count 500 --kinds "$(PROGRAMS)"
+	$(BIN)/python -m equipoise bench agreement --count 2000 --kinds "$(MARKETS)"
+	$(BIN)/python -m equipoise verify --examples 2000 --html verify.html
 	$(BIN)/python -m equipoise backends --check all
 
 clean:

@@ -11,7 +11,7 @@ import equipoise as eq
 from equipoise.formulations import equilibrium_picture as module
 
 
-def bars(svg: str) -> list[tuple[str, float]]:
+def bars(svg):
     """Return what each bar says when pointed at, with its height in pixels; ill-formed XML raises."""
     root = ET.fromstring(svg)
     space = {"s": "http://www.w3.org/2000/svg"}

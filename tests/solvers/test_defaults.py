@@ -37,14 +37,22 @@ def program(kind):
 
 jobs = [eq.WindowJob(id=i, gpus=1, finished_epochs=1, total_epochs=4, regimes=[eq.Regime(3, 100.0)]) for i in "ab"]
 window = eq.ScheduleWindow(jobs, gpus=1, rounds=3)
+data = np.array([[[1.0, 0.25], [0.0, 0.75]], [[0.5, 0.5], [0.5, 0.5]], [[0.25, 0.0], [0.75, 1.0]]])
+markets = {"static": eq.FisherMarket(data[:, :, 0] + 1.0, [1.0, 2.0, 1.0])}
+for family in ("linear", "leontief", "ces", "cobb-douglas"):
+    field = "requirements" if family == "leontief" else "utilities"
+    rho = -1.0 if family == "ces" else None
+    markets[family] = eq.VolatileFisherMarket(**{field: data}, budgets=[1.0, 2.0, 1.0], family=family, rho=rho)
+programs = {kind: program(kind) for kind in ("LP", "MILP", "LOG", "MILOG")}
 found = {}
-for name, problem in [*((k, program(k)) for k in ("LP", "MILP", "LOG", "MILOG")), ("window", window)]:
+for name, problem in {**programs, "window": window, **markets}.items():
     result = eq.solve(problem, rel_gap=1e-6)
     found[name] = [result.backend, result.termination.reason.name, result.objective.hex(), result.bound.hex()]
 found["usable"] = [row.name for row in eq.backends(usable=True)]
 found["reasons"] = {row.name: row.reason for row in eq.backends(usable=False)}
 print(json.dumps(found))
 """
+MARKETS = ("static", "linear", "leontief", "ces", "cobb-douglas")
 OPTIONAL = ["gurobipy", "pyscipopt", "ortools", "pyomo", "clarabel"]
 
 
@@ -63,22 +71,24 @@ def full():
 
 def test_with_the_core_alone_everything_has_an_answer_and_the_rest_says_why_it_is_missing(full):
     core = outcome(*OPTIONAL)
-    assert core["usable"] == ["marginal", "highs", "scipy"]
+    assert core["usable"] == ["marginal", "proportional_response", "interior_point", "highs", "scipy"]
     assert core["window"] == full["window"]
     assert [core[kind][0] for kind in ("LP", "MILP", "LOG", "MILOG")] == ["highs"] * 4
     assert all(core[kind][1] == "OPTIMAL" for kind in ("LP", "MILP", "LOG", "MILOG", "window"))
     assert set(core["reasons"]) == {row.name for row in eq.backends()} - set(core["usable"])
     for name, reason in core["reasons"].items():
         assert f"pip install 'equipoise[{name.split(':')[0]}]'" in reason
-    for kind in ("LP", "MILP", "MILOG"):
+    for kind in ("LP", "MILP", "MILOG", *MARKETS):
         assert core[kind] == full[kind]  # to the last bit
+    assert all(core[kind][1] == "OPTIMAL" for kind in MARKETS)
+    assert [core[kind][0] for kind in MARKETS] == ["interior_point"] * 3 + ["proportional_response"] * 2
 
 
 def test_installing_gurobipy_changes_no_default_result(full):
     pytest.importorskip("gurobipy", reason="gurobipy is not installed")
     without = outcome("gurobipy")
     assert "gurobi" not in without["usable"]
-    for kind in ("LP", "MILP", "LOG", "MILOG", "window"):
+    for kind in ("LP", "MILP", "LOG", "MILOG", "window", *MARKETS):
         assert without[kind] == full[kind]
 
 
