@@ -139,8 +139,10 @@ def _usable_first(names: Iterable[str]) -> list[str]:
 
 def check_form(problem: Any, form: str | None) -> None:
     """Raise InvalidInput for a form that the problem does not have."""
-    if form is not None and form not in getattr(problem, "forms", ()):
-        raise InvalidInput("form", form, f"must be one of {', '.join(getattr(problem, 'forms', ()))}")
+    forms = getattr(problem, "forms", ())
+    if form is not None and form not in forms:
+        why = f"must be one of {', '.join(forms)}" if forms else f"a {kind_of(problem)} has no program: leave it out"
+        raise InvalidInput("form", form, why)
 
 
 def _general(

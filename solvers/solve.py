@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..formulations.errors import EquipoiseError, UnsupportedProblem
+from ..formulations.errors import EquipoiseError, InvalidInput, UnsupportedProblem
 from ..formulations.program import Floats, Program
 from .answers import well_formed, words_of
 from .backend import Answer, Backend, Task
@@ -80,6 +80,8 @@ def solve(
     else:
         solver = backend if not isinstance(backend, str) and hasattr(backend, "probe") else find_backend(backend)
         version = check_named(solver, problem, form, chosen)
+    if chosen.warm_start is not None and hasattr(problem, "check_plan"):
+        problem.check_plan(chosen.warm_start, "warm_start")
     considered = CandidateTable(weigh(problem, form, chosen, build) if explain else ())
 
     if kind_of(problem) in solver.formulations and form is None:
@@ -124,7 +126,12 @@ def _answer(solver: Backend, task: Task, options: Options, listener: Listener, i
 def _start(problem: Any, program: Program, form: str, options: Options) -> Floats | None:
     if options.warm_start is None:
         return None
-    start = problem.encode(options.warm_start) if problem is program else problem.encode(options.warm_start, form)
+    try:
+        start = problem.encode(options.warm_start) if problem is program else problem.encode(options.warm_start, form)
+    except InvalidInput as error:  # in the caller's words: its plan is our warm_start
+        if error.field.partition(".")[0] != "plan":
+            raise
+        raise InvalidInput("warm_start" + error.field[4:], error.value, error.why, error.index) from None
     return np.asarray(start, dtype=np.float64)
 
 

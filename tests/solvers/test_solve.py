@@ -464,6 +464,23 @@ def test_the_program_and_the_options_reach_the_backend(install):
     assert 49.0 < options.time_limit <= 50.0
 
 
+@pytest.mark.parametrize("backend", ["auto", "proportional_response", "highs"])
+@pytest.mark.parametrize("isolate", [False, True])
+def test_a_warm_start_that_is_no_plan_of_the_market_is_the_callers_fault(backend, isolate):
+    market = eq.FisherMarket(utilities=[[2.0, 1.0], [1.0, 3.0]], budgets=[1.0, 1.0])
+    other = eq.FisherMarket(utilities=[[2.0]], budgets=[1.0])
+    plan = other.equilibrium(np.ones((1, 1)))
+    for start, message in (
+        (3, "warm_start = 'int': must be an Equilibrium of this market"),
+        (np.ones((2, 2)), "warm_start = 'ndarray': must be an Equilibrium of this market"),
+        (plan, "warm_start.allocation = (1, 1): must have shape (2, 2)"),
+        (dataclasses.replace(plan, allocation=np.ones((2, 2))), "warm_start.prices = (1,): must have shape (2,)"),
+    ):
+        with pytest.raises(eq.InvalidInput) as caught:
+            eq.solve(market, backend, warm_start=start, isolate=isolate)
+        assert str(caught.value) == message
+
+
 def test_a_warm_start_of_the_wrong_shape_or_block_is_the_callers_fault(install):
     fake = install(Fake(answer()))
     for start in ({"take": [1.0, 0.0]}, {"give": [1.0]}):
