@@ -232,7 +232,7 @@ class _Duality:
             reach = np.where(np.abs(reduced) > error, np.abs(side), both)
             value += float((error * np.where(np.isfinite(reach), reach, 0.0)).sum())
             value += EPSILON * float(sum(np.abs(part).sum() for part in parts))
-        return math.inf if math.isnan(value) else value
+        return value if math.isfinite(value) else math.inf  # a term beyond the range of doubles proves nothing
 
 
 def _times(factor: Floats, matrix: Csr, columns: int) -> Floats:

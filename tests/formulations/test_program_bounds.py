@@ -103,6 +103,14 @@ def shifted(data, known: Planted, error: float) -> tuple[np.ndarray, np.ndarray 
     )
 
 
+def test_a_dual_whose_worth_is_beyond_the_range_of_doubles_proves_nothing():
+    build = eq.ProgramBuilder(sense="max")
+    x = build.add_columns("x", (1,), lower=-np.inf)
+    build.add_rows("row", (1,), terms=[(0, x, -3.0)], lower=-3.0, upper=-3.0)
+    build.set_objective([(x, 6.0)])
+    assert proved_bound(build.program(), np.array([6e307])) >= 6.0
+
+
 # -- Never wrong -------------------------------------------------------------------------------------------------------
 
 
