@@ -25,7 +25,7 @@ OURS = "interior_point"
 # A peer gets this many times as long as OURS, and no less than SHORTEST seconds; then it has lost.
 PATIENCE, SHORTEST = 10.0, 2.0
 # Seconds for OURS, and what any process may take beyond its limit, to start and to make its market, before it is ended.
-LONGEST, GRACE = 60.0, 60.0
+LONGEST, GRACE = 60.0, 20.0
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA", "RAYON")}
 
 
