@@ -164,11 +164,8 @@ class Market(ABC):
 
     def evaluate(self, plan: Equilibrium) -> tuple[float, Residuals]:
         """Return the allocation's Nash welfare and its worst violations, as shares of the capacities."""
+        self.check_plan(plan)
         allocation = plan.allocation
-        if allocation.shape != self._shape:
-            raise InvalidInput("plan.allocation", allocation.shape, f"must have shape {self._shape}")
-        if np.shape(plan.prices) != self.capacities.shape:
-            raise InvalidInput("plan.prices", np.shape(plan.prices), f"must have shape {self.capacities.shape}")
         excess = (self.used(allocation) - self.capacities) / self.capacities
         entries = _entries(allocation)
         # The smallest entry, and only if that is negative by how much of its good's capacity.
@@ -177,6 +174,16 @@ class Market(ABC):
         row = float(excess.max())
         worst = math.inf if math.isnan(low) or math.isnan(row) else 0.0
         return self.welfare(self.utilities_at(allocation)), Residuals(bound=max(worst, short), row=max(worst, row))
+
+    def check_plan(self, plan: Equilibrium, name: str = "plan") -> None:
+        """Raise InvalidInput, naming the field `name`, unless the plan is an Equilibrium of this market's shapes."""
+        if not isinstance(plan, Equilibrium):
+            raise InvalidInput(name, type(plan).__name__, "must be an Equilibrium of this market")
+        allocation, prices = getattr(plan.allocation, "shape", type(plan.allocation).__name__), np.shape(plan.prices)
+        if allocation != self._shape:
+            raise InvalidInput(f"{name}.allocation", allocation, f"must have shape {self._shape}")
+        if prices != self.capacities.shape:
+            raise InvalidInput(f"{name}.prices", prices, f"must have shape {self.capacities.shape}")
 
     def restated(self, plan: Equilibrium) -> Equilibrium:
         """Return the plan with normal prices, and with spending and utilities as they follow from it."""
@@ -190,6 +197,12 @@ class Market(ABC):
             spending=self.spending_at(allocation, prices),
             utilities=self.utilities_at(allocation),
         )
+
+    def with_better_prices(self, plan: Equilibrium, other: Equilibrium) -> Equilibrium:
+        """Return the plan at the other's prices if they prove more than its own."""
+        if self.bound_of(other) < self.bound_of(plan):
+            return self._stated(plan.allocation, other.prices)
+        return plan
 
     def bound_of(self, plan: Equilibrium) -> float:
         """Return the bound that the plan's own prices prove (see `bound_at`)."""

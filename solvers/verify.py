@@ -55,8 +55,8 @@ class Listener:
             self.bound = bound
         if incumbent is not None:
             found = examined(self.task, incumbent, None, self.options)
-            if found.sound and (self.best is None or found.better_than(self.best, sense(self.task.problem))):
-                self.best = found
+            if found.sound:
+                self.best = better(self.task.problem, found, self.best)
         if self._on_progress is not None and self._error is None:
             try:
                 self._on_progress(point)
@@ -87,6 +87,16 @@ class Found:
         """Whether its objective is better than the other's."""
         mine, theirs = self.objective, other.objective
         return mine is not None and theirs is not None and sign * (mine - theirs) > 0
+
+
+def better(problem: Any, found: Found, other: Found | None) -> Found:
+    """Return the better of two sound plans, the first of equals; of a market, at the prices that prove more."""
+    if other is None:
+        return found
+    best, rest = (other, found) if other.better_than(found, sense(problem)) else (found, other)
+    if hasattr(problem, "with_better_prices"):
+        best.plan = problem.with_better_prices(best.plan, rest.plan)
+    return best
 
 
 def sense(problem: Any) -> float:
@@ -142,7 +152,7 @@ def verified(
     trouble = (answer.message or "the backend failed") if answer.claim is Reason.NUMERICAL else ""
 
     given = answer.plan if program is None else answer.values
-    found = None if given is None else examined(task, given, answer.duals, options)
+    answered = found = None if given is None else examined(task, given, answer.duals, options)
     residuals = None if found is None else found.residuals
     if found is not None and not found.sound:
         allowed = options.feasibility_tol
@@ -153,7 +163,9 @@ def verified(
         if found is None and answer.claim in (Reason.INFEASIBLE, Reason.INFEASIBLE_OR_UNBOUNDED):
             trouble = "the backend claims that there is no plan, but one that it reported passes our check"
         if not (found is None and answer.claim is Reason.UNBOUNDED):
-            found = listener.best
+            found = listener.best if found is None else better(problem, listener.best, found)
+    elif listener.best is not None and found is not None and found.sound:
+        found = better(problem, found, listener.best)
     elif found is None and program is not None and answer.claim is Reason.INFEASIBLE:
         trouble = trouble or _refuted_infeasible(task, program, answer, options, notes)
     if found is not None:
@@ -187,7 +199,7 @@ def verified(
     plan = None if found is None else found.plan
     wall_time = listener.elapsed()
     listener.history.append(HistoryPoint(wall_time, objective, bound))
-    own = found is not None and found is not listener.best
+    own = found is not None and found is answered
     return Result(
         termination=termination,
         plan=plan,

@@ -585,6 +585,24 @@ def test_notes_and_seed_are_carried(install):
     assert result.seed == 5
 
 
+def test_of_a_market_the_best_allocation_meets_the_best_prices_whenever_they_were_reported():
+    market = eq.FisherMarket([[2.0, 1.0], [1.0, 3.0]], [1.0, 1.0])
+    good, even = np.eye(2), np.full((2, 2), 0.5)
+    right, wrong = np.array([1.0, 1.0]), np.array([1.0, 19.0])
+
+    class Reports(Fake):
+        def solve(self, task, options, on_progress):
+            on_progress(None, np.inf, market.equilibrium(good, wrong))
+            return super().solve(task, options, on_progress)
+
+    last = Answer(claim=Reason.OPTIMAL, plan=market.equilibrium(even, right))
+    result = eq.solve(market, Reports(last, formulations={"FisherMarket"}), rel_gap=1e-9)
+    assert result.termination.reason is Reason.OPTIMAL
+    assert result.plan.allocation.tolist() == good.tolist()
+    assert result.plan.prices.tolist() == right.tolist()
+    assert result.plan.spending.tolist() == [1.0, 1.0]
+
+
 def test_of_a_special_backend_of_markets_nothing_but_allocation_and_prices_is_believed():
     """Its utilities, spending and unit of prices are restated, and its bound is what the plan's prices prove."""
     plan = eq.Equilibrium(
