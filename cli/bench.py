@@ -10,6 +10,9 @@ from typing import Any
 
 from .failures import FAILED, OK, CommandError
 
+# Characters in a line; a table is as wide as its columns need.
+WIDEST = 1000
+
 
 def bench_window(
     *,
@@ -144,7 +147,9 @@ def _print_rows(rows: Iterable[Mapping[str, Any]], *, as_json: bool) -> int:
         shown.add_column(name, justify="right" if numbers else "left", no_wrap=True)
     for row in table:
         shown.add_row(*(Text(_cell(row.get(name))) for name in columns))
-    console().print(shown)
+    out = console()
+    out.width = max(out.width, WIDEST)  # a number that is cut short says nothing
+    out.print(shown)
     return OK
 
 

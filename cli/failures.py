@@ -25,6 +25,8 @@ BROKEN_PIPE = 141
 TRACEBACK_VARIABLE = "EQUIPOISE_TRACEBACK"
 
 SCHEMA_HINT = "`equipoise schema instance` prints the instance format."
+# Commands that read no instance: its format would help nobody there.
+WITHOUT_INSTANCE = ("verify", "bench")
 
 
 class CommandError(EquipoiseError):
@@ -53,9 +55,9 @@ class Failure:
     hint: str
 
 
-def explain(error: BaseException) -> Failure:
-    """Return exit code, line and hint for any exception; both texts are single lines."""
-    failure = _explain(error)
+def explain(error: BaseException, command: str = "") -> Failure:
+    """Return exit code, line and hint for any exception of a command; both texts are single lines."""
+    failure = _explain(error, command)
     return Failure(failure.code, _one_line(failure.line), _one_line(failure.hint))
 
 
@@ -65,9 +67,11 @@ def _one_line(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words)
 
 
-def _explain(error: BaseException) -> Failure:
+def _explain(error: BaseException, command: str) -> Failure:
     if isinstance(error, CommandError):
         return Failure(error.code, str(error), error.hint)
+    if isinstance(error, InvalidInput) and command in WITHOUT_INSTANCE:
+        return Failure(BAD_INPUT, str(error), f"`equipoise {command} --help` shows what it takes.")
     if isinstance(error, InvalidInput):
         return Failure(BAD_INPUT, str(error), f"{SCHEMA_HINT} `equipoise COMMAND --help` lists the options.")
     if isinstance(error, BackendNotFound | BackendUnavailable | UnsupportedProblem):

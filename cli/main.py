@@ -234,7 +234,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if type(error).__name__ == "Abort":  # how older versions of typer report an interrupt
             return _interrupted()
-        return _report(error)
+        return _report(error, next(iter(sys.argv[1:] if arguments is None else arguments), ""))
 
 
 def _interrupted() -> int:
@@ -242,8 +242,8 @@ def _interrupted() -> int:
     return INTERRUPTED
 
 
-def _report(error: Exception) -> int:
-    failure = explain(error)
+def _report(error: Exception, command: str) -> int:
+    failure = explain(error, command)
     text = f"equipoise: error: {failure.line}\nhint: {failure.hint}\n"
     if traceback_wanted():
         import traceback

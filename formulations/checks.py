@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from numbers import Integral, Real
 from typing import Any
 
@@ -19,16 +19,23 @@ LARGEST_INTEGER = 2**53
 def _as_numbers(name: str, values: ArrayLike, shape: tuple[int, ...] | None, ndim: int) -> NDArray[Any]:
     if isinstance(values, str | bytes):
         raise InvalidInput(name, values, "must be a sequence of numbers, not text")
+    if hasattr(values, "tocsr"):
+        raise InvalidInput(name, type(values).__name__, "must be a dense array here")
+    if isinstance(values, np.ma.MaskedArray) and (masked := np.ma.getmaskarray(values)).any():
+        # numpy would take what lies under the mask.
+        raise InvalidInput(name, "masked", "must be a number", index=tuple(int(i) for i in np.argwhere(masked)[0]))
     _refuse_other_types(name, values, ndim)
     try:
         array = np.asarray(values)
-    except ValueError as error:
-        raise InvalidInput(name, type(values).__name__, f"must be an array of one shape ({error})") from None
+    except ValueError:
+        raise _ragged(name, values) from None
     if array.size and (array.dtype.kind not in "iuf"):
         if array.dtype.kind == "b":
             raise InvalidInput(
                 name, array.flat[0], "must be a number, not a truth value", index=(0,) * array.ndim or None
             )
+        if array.ndim == 0 and ndim:
+            raise InvalidInput(name, values, "must be a sequence of numbers")
         for index, value in np.ndenumerate(array.astype(object)):
             _refuse_other_type(name, value, index or None)
         try:
@@ -40,6 +47,17 @@ def _as_numbers(name: str, values: ArrayLike, shape: tuple[int, ...] | None, ndi
     if shape is not None and array.shape != shape:
         raise InvalidInput(name, f"array of shape {array.shape}", f"must have shape {shape}")
     return array
+
+
+def _ragged(name: str, values: Any) -> InvalidInput:
+    """Return the error for nested lists of no one shape, with the first row that is longer or shorter than row 0."""
+    lengths = [len(row) if isinstance(row, Sized) else 0 for row in values]
+    index = next((i for i, length in enumerate(lengths) if length != lengths[0]), None)
+    if index is None:  # it is further inside
+        return InvalidInput(name, type(values).__name__, "must be an array of one shape")
+    why = f"must be an array of one shape, and {name}[0] has {lengths[0]}"
+    value = f"{lengths[index]} values" if isinstance(values[index], Sized) else values[index]
+    return InvalidInput(name, value, why, index=index)
 
 
 def _refuse_other_types(name: str, values: Any, ndim: int, place: tuple[int, ...] = ()) -> None:

@@ -78,9 +78,14 @@ class Leontief:
 
     def rates(self, allocation: Floats) -> Floats:
         """Return how many bundles of what is needed the allocation holds."""
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            bundles = np.where(self.wants, allocation / self.requirements, np.inf).min(axis=1)
-        return np.asarray(np.where(self.wants.any(axis=1), bundles, 0.0))
+        served = self.wants.any(axis=1)
+        bundles = np.where(served, np.inf, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for j in range(allocation.shape[1]):  # one resource at a time: no array of the size of the data
+                needs = self.requirements[:, j]
+                most = np.divide(allocation[:, j], needs, out=np.full_like(bundles, np.inf), where=needs > 0)
+                np.minimum(bundles, most, out=bundles)
+        return bundles
 
     def unit_costs(self, prices: Floats) -> Floats:
         """Return ``sum_j a_ijt p_jt``."""

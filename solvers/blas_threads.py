@@ -6,12 +6,13 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from itertools import product
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-# The names that the wheels of numpy and scipy give OpenBLAS's functions.
-SUFFIXES = ("64_", "")
+# The names that the wheels of numpy and scipy give OpenBLAS's functions; older ones leave out "scipy_".
+PREFIXES, SUFFIXES = ("scipy_openblas", "openblas"), ("64_", "")
 
 
 @contextmanager
@@ -71,9 +72,9 @@ def _libraries() -> tuple[tuple[Any, Any], ...]:
 
 
 def _functions(library: ctypes.CDLL) -> list[tuple[Any, Any]]:
-    for suffix in SUFFIXES:
-        get = getattr(library, f"scipy_openblas_get_num_threads{suffix}", None)
-        put = getattr(library, f"scipy_openblas_set_num_threads{suffix}", None)
+    for prefix, suffix in product(PREFIXES, SUFFIXES):
+        get = getattr(library, f"{prefix}_get_num_threads{suffix}", None)
+        put = getattr(library, f"{prefix}_set_num_threads{suffix}", None)
         if get is not None and put is not None:
             return [(get, put)]
     return []

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ..formulations.equilibrium import Equilibrium
-from ..formulations.errors import InvalidInput
 from ..formulations.program import Floats
 from ..formulations.volatile_market import VolatileFisherMarket
 from .backend import Answer, Progress
@@ -132,8 +130,6 @@ class BestPoint:
 
     def _begin_warm(self, plan: Any) -> str:
         """Take a warm start; return what becomes of it."""
-        if not isinstance(plan, Equilibrium):
-            raise InvalidInput("warm_start", type(plan).__name__, "must be an Equilibrium of this market")
         objective, residuals = self.market.evaluate(plan)
         if not residuals.worst <= self.options.feasibility_tol:
             return f"warm start rejected: it violates the market by {residuals.worst:.3g}"

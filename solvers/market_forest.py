@@ -39,8 +39,9 @@ def forest_factored(edges: Edges, coupling: Floats, large: Floats, small: Floats
         return None
     # A minimum spanning tree ignores entries of 0, so the heaviest pair is 1 and the lightest nearly 2.
     costs = csr_array((2.0 - weight / (weight.max() * (1.0 + 1e-12)), (edges.large, below)), (size, size))
+    costs.indices, costs.indptr = costs.indices.astype(np.int32), costs.indptr.astype(np.int32)  # for older scipy
     forest = minimum_spanning_tree(costs).tocoo()
-    row, column = forest.coords
+    row, column = forest.row, forest.col
     heavy = csr_array((weight, (edges.large, below)), (size, size))[row, column]
     matrix = csc_array(
         (

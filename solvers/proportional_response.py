@@ -136,11 +136,7 @@ class _Warm:
         given = options.warm_start
         if given is None:
             return None
-        if not isinstance(given, Equilibrium):
-            raise InvalidInput("warm_start", type(given).__name__, "must be an Equilibrium of this market")
         welfare, residuals = market.evaluate(given)
-        if np.shape(given.prices) != market.capacities.shape:
-            raise InvalidInput("warm_start.prices", np.shape(given.prices), f"must be {market.capacities.shape}")
         if not residuals.worst <= options.feasibility_tol:
             return None
         gap = (market.bound_of(given) - welfare) / market.total_budget

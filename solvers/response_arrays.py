@@ -155,14 +155,17 @@ class Blocks:
             raise InvalidInput("utilities", tuple(first.shape), "must have two dimensions, and entries")
         if self.factors and first.shape[1] != last.shape[0]:
             raise InvalidInput("utilities", (tuple(first.shape), tuple(last.shape)), "the factors do not fit")
+        for each in (first, last):
+            if "float" not in str(each.dtype):  # how all of these libraries call them
+                raise InvalidInput("utilities", str(each.dtype), "must be an array of floats")
         self.table, self.count, self.goods = utilities, int(first.shape[0]), int(last.shape[1])
-        if tuple(budgets.shape) != (self.count,):
-            raise InvalidInput("budgets", tuple(budgets.shape), f"must have shape {(self.count,)}")
         self.step = max(1, block_entries // self.goods)
-        self.capacities = last[0, :] * 0 + 1 if capacities is None else capacities
-        if tuple(self.capacities.shape) != (self.goods,):
-            raise InvalidInput("capacities", tuple(self.capacities.shape), f"must have shape {(self.goods,)}")
-        self._like = self.capacities
+        self._like = last[0, :]
+        self.capacities = self.there(np.ones(self.goods)) if capacities is None else capacities
+        for name, given, size in (("budgets", budgets, self.count), ("capacities", self.capacities, self.goods)):
+            shape = getattr(given, "shape", type(given).__name__)
+            if shape != (size,):
+                raise InvalidInput(name, shape, f"must be an array of shape {(size,)}")
         for name, given in (("budgets", budgets), ("capacities", self.capacities)):
             values = host(given)
             bad = ~((values > 0) & np.isfinite(values))

@@ -73,13 +73,13 @@ def _integer(task: Task, options: Options, own: dict[str, Any]) -> Answer:
     lower, upper = program.whole_bounds  # HiGHS misses optima between fractional bounds of integers
     if (lower > upper).any():
         lower, upper = program.lower, program.upper
+    matrix = program.to_scipy()
+    matrix.indices, matrix.indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)  # for scipy < 1.13
     found = milp(
         c=flip * program.objective,
         integrality=program.integer.astype(int),
         bounds=Bounds(lower, upper),
-        constraints=LinearConstraint(program.to_scipy(), program.row_lower, program.row_upper)
-        if program.num_rows
-        else None,
+        constraints=LinearConstraint(matrix, program.row_lower, program.row_upper) if program.num_rows else None,
         options=settings,
     )
     claim, limit = _end(found.status, found.message)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..formulations.checks import as_flag
 from ..formulations.errors import EquipoiseError, InvalidInput, UnsupportedProblem
 from ..formulations.program import Floats, Program
 from .answers import well_formed, words_of
@@ -69,6 +70,11 @@ def solve(
     if problem is None:  # backends(None) lists them all
         raise UnsupportedProblem("cannot solve a NoneType: give a formulation or a Program")
     check_form(problem, form)
+    as_flag("explain", explain)
+    if not isinstance(isolate, Isolation):
+        as_flag("isolate", isolate)
+    if on_progress is not None and not callable(on_progress):
+        raise InvalidInput("on_progress", on_progress, "must be callable")
 
     @cache
     def build() -> Program:

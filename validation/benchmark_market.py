@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..formulations.errors import InvalidInput
+from ..formulations.checks import as_integer, as_real, as_reals
+from ..formulations.errors import EquipoiseError, InvalidInput
 from ..formulations.market import Market
-from ..solvers.registry import backends
+from ..solvers.registry import backends, find_backend
 from ..solvers.solve import solve
 from .market_instances import KINDS, random_fisher_market, random_leontief_market
 
@@ -71,15 +72,26 @@ def market_rows(
     Yields
     ------
     dict
-        size, kind, asked, backend, wall_s, cpu_s, gap (certified by duality), reached, ratio (wall_s by that of the
-        first backend, at least that where it was stopped), peak_by_data (peak memory, the market's data included, by
-        the size of that data).
+        size, kind, asked, backend, wall_s, cpu_s, gap (certified by duality), state (how the solve ended; "ended": its
+        process was; "crashed": that died; or the error's name, such as "LicenseLimit"), reached, ratio (wall_s by that
+        of the first backend, at least that where it was stopped), peak_by_data (peak memory, the market's data
+        included, by the size of that data). What was not measured is None.
+
+    Raises
+    ------
+    InvalidInput, BackendNotFound
+        Before anything runs.
     """
     for size in sizes:
         _check_size(size)
     for kind in kinds:
         if kind not in KINDS:
             raise InvalidInput("kinds", kind, f"must be one of {', '.join(KINDS)}")
+    as_reals("gaps", gaps, minimum=0.0)
+    as_integer("seed", seed, minimum=0)
+    as_real("patience", patience, above=0.0)
+    for name in names or ():
+        find_backend(name)
     runs = [
         (size, kind, gap)
         for size in sizes
@@ -87,9 +99,12 @@ def market_rows(
         for gap in gaps
     ]
     small = {kind: market_of("6x2x3" if kind == "leontief" else "6x4", kind, 0) for _, kind, _ in runs}
-    able = {
-        kind: _ordered([row.name for row in backends(market, usable=True)], names) for kind, market in small.items()
-    }
+    usable = {kind: [row.name for row in backends(market, usable=True)] for kind, market in small.items()}
+    solvers = list(dict.fromkeys(name for found in usable.values() for name in found))
+    for name in names or ():
+        if name not in solvers:
+            raise InvalidInput("backends", name, f"solves none of these markets here: {', '.join(solvers)} do")
+    able = {kind: _ordered(found, names) for kind, found in usable.items()}
     total, done = sum(len(able[kind]) for _, kind, _ in runs), 0
     for size, kind, gap in runs:
         first: float | None = None
@@ -98,7 +113,7 @@ def market_rows(
             row = _measured({"size": size, "kind": kind, "gap": gap, "name": name, "seed": seed, "limit": limit})
             if first is None and row["reached"]:
                 first = row["wall_s"]
-            row["ratio"] = None if first is None else row["wall_s"] / first
+            row["ratio"] = None if first is None or row["wall_s"] is None else row["wall_s"] / first
             done += 1
             if on_solve is not None:
                 on_solve(done, total)
@@ -112,8 +127,6 @@ def _check_size(size: str) -> None:
 
 def _ordered(able: list[str], names: Sequence[str] | None) -> list[str]:
     wanted = [name for name in able if names is None or name in names]
-    if names is not None and not set(names) & set(able):
-        raise InvalidInput("backends", ", ".join(names), f"none of them solves these markets here: {', '.join(able)}")
     return sorted(wanted, key=lambda name: name != OURS)
 
 
@@ -131,11 +144,14 @@ def _measured(run: dict[str, Any]) -> dict[str, Any]:
         measured: dict[str, Any] = json.loads(child.stdout.splitlines()[-1])
         return row | measured
     except subprocess.TimeoutExpired:
-        state = "ended"  # it did not heed its limit
+        wall, state = run["limit"], "ended"  # it did not heed its limit
     except (subprocess.CalledProcessError, ValueError, IndexError):
-        state = "crashed"
-    nothing = dict.fromkeys(("cpu_s", "gap", "peak_by_data"))
-    return row | {"wall_s": run["limit"], "state": state, "reached": False, **nothing}
+        wall, state = None, "crashed"
+    return row | _unsolved(wall, state)
+
+
+def _unsolved(wall: float | None, state: str) -> dict[str, Any]:
+    return {"wall_s": wall, "cpu_s": None, "gap": None, "state": state, "reached": False, "peak_by_data": None}
 
 
 def measure(run: dict[str, Any]) -> dict[str, Any]:
@@ -149,7 +165,10 @@ def measure(run: dict[str, Any]) -> dict[str, Any]:
     data = int((market.utilities if table is None else table).nbytes)  # type: ignore[attr-defined]
     _forget_peak()
     wall, cpu = time.perf_counter(), time.process_time()
-    result = solve(market, time_limit=run["limit"], **options)
+    try:
+        result = solve(market, time_limit=run["limit"], **options)
+    except EquipoiseError as error:  # a licence too small, a program too large
+        return _unsolved(None, type(error).__name__)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     return {
         "wall_s": wall,

@@ -99,7 +99,7 @@ def market_clearing(at: Reading) -> Finding:
     unsold = at.prices * np.abs(at.market.capacities - at.used) / at.market.total_budget
     good = index_of(np.unravel_index(int(np.argmax(unsold)), unsold.shape))
     left = float((1.0 - at.used / at.market.capacities)[good])
-    witness = Witness(good=good, words=f"{abs(left):.2g} of it {'left' if left >= 0 else 'too much'}")
+    witness = Witness(good=good, words=f"{100 * abs(left):.3g}% of it {'left' if left >= 0 else 'too much'}")
     tolerance = -float(np.expm1(-at.gap)) + at.rounding
     return at.finding("goods sold out", EISENBERG_GALE, float(unsold.sum()), tolerance, witness, True)
 
@@ -175,7 +175,7 @@ def certify(market: Market, plan: Any, *, gap: float | None = None) -> Certifica
     >>> certify(market, eq.solve(market, rel_gap=1e-6).plan, gap=1e-6).holds
     True
     >>> print(certify(market, [[0.0, 1.0], [1.0, 0.0]]).failures[-1].witness)
-    buyer 1: 2 of 2 could gain, it 200%, and nobody lose
+    buyer 1: could have 200% more, and nobody less; 2 of 2 gain
     """
     at = Reading(market, plan, gap=gap)
     return Certificate(judge(market, at) for judge in PROPERTIES)

@@ -88,7 +88,9 @@ def _shortfall(at: Reading) -> tuple[float, Any, str]:
     if gain <= at.required_gap:
         return min(gap, proved), None, "no better one found"
     words = (
-        f"another has {math.exp(gain):.6g} times the mean utility" if gain < 700 else "another leaves nobody without"
+        f"another has {math.exp(gain):.6g} times the mean utility"
+        if gain < 700
+        else "another gives everybody something"
     )
     return min(gap, proved), result.plan.allocation, words
 
@@ -102,9 +104,6 @@ def _gain(at: Reading, allocation: Any) -> tuple[float, Witness | None]:
     gain = float(np.sum(at.shares * np.log(ratios)))
     gainers = np.flatnonzero(ratios > 1.0 + at.gap)
     first = int(np.argmax(ratios))
-    words = f"{len(gainers)} of {len(ratios)} could gain, it {_percent(ratios[first] - 1.0)}, and nobody lose"
+    more = "something instead of nothing" if math.isinf(ratios[first]) else f"{100 * (ratios[first] - 1.0):.3g}% more"
+    words = f"could have {more}, and nobody less; {len(gainers)} of {len(ratios)} gain"
     return gain, Witness(buyer=first, words=words, allocation=allocation)
-
-
-def _percent(share: float) -> str:
-    return "from nothing" if math.isinf(share) else f"{100 * share:.3g}%"

@@ -77,7 +77,7 @@ def envy_freeness(at: Reading) -> Finding:
         i, j = np.unravel_index(int(np.argmax(times)), times.shape)
         if times[i, j] > worst:
             worst, violation, tolerance = times[i, j], lacks[i, j], allowed[i, j]
-            words = f"has {_percent(violation)} less than of the other's goods"
+            words = f"has {_percent(violation)} less than the other's goods would give"
             witness = Witness(buyer=int(buyers[i]), other=int(others[j]), words=words)
     return at.finding("no envy", source, violation, tolerance, witness, False)
 
@@ -110,7 +110,7 @@ def sharing_incentive(at: Reading) -> Finding:
     count = at.market.num_buyers
     owed = np.where(at.shares * count >= 1.0 - at.rounding, 1.0 / count, 0.0)
     lacks, tolerance, buyer = _lacking(at, owed, at.shares * count)
-    witness = Witness(buyer=buyer, words=f"has {_percent(lacks)} less than of an equal split")
+    witness = Witness(buyer=buyer, words=f"has {_percent(lacks)} less than an equal split gives")
     equal = bool((owed > 0).all())
     who = "no buyer" if equal else "no buyer of an average budget or more"
     source = "Shockwave, Corollary 4.0.1 (b), put right"
@@ -133,9 +133,9 @@ def finish_time_fairness_product(at: Reading) -> Finding:
     product = float(np.exp(np.sum(at.shares * np.log(rho))))
     violation, _, _ = shortfall(at)
     worst = int(np.argmax(np.where(np.isnan(rho), np.inf, rho)))
-    witness = Witness(buyer=worst, words=f"the largest rho, {rho[worst]:.4g}; their mean {product:.4g}")
+    witness = Witness(buyer=worst, words=f"has the largest rho, {rho[worst]:.4g}; the mean is {product:.4g}")
     source = "Shockwave, Corollary 4.0.1 (a) and Appendix E, put right"
-    return at.finding("least product of rho", source, violation, at.required_gap, witness, False)
+    return at.finding("least product of finish-time fairness", source, violation, at.required_gap, witness, False)
 
 
 def finish_time_fairness(market: Market, allocation: Any) -> Floats:

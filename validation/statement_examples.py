@@ -44,7 +44,7 @@ class Judged:
     @property
     def words(self) -> str:
         """Size and place of a violation."""
-        size = f"off by {self.finding.violation:.2g} of {self.finding.tolerance:.1g}"
+        size = f"off by {self.finding.violation:.2g}, {self.finding.tolerance:.1g} allowed"
         where = str(self.finding.witness or "")
         return f"{where} ({size})" if where else size
 

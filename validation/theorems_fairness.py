@@ -7,7 +7,9 @@ from typing import Any
 
 from .proof import Argument, Proof, load_sympy
 
-FAIRNESS = "Shockwave, Section 4.1; Varian 1974"
+ENVY = "Shockwave, Section 4.2; Varian 1974"
+PROPORTIONAL = "Steinhaus 1948; Shockwave, Section 4.2"
+SHARING = "Shockwave, Corollary 4.0.1 (b), put right"
 FINISH_TIMES = "Shockwave, Corollary 4.0.1 and Appendix E, put right"
 
 
@@ -24,6 +26,7 @@ def sharing_incentive(share: Callable[[Any, Any, Any], Any] | None = None) -> Pr
     return _affords(
         "1/N of everything",
         "Sharing incentive: at equal budgets B_i = B/N, U_i(x_i) >= U_i(c/N). Any number of buyers and goods",
+        SHARING,
         budget=budget,
         part=part,
         goods=c,
@@ -40,6 +43,7 @@ def proportionality(share: Callable[[Any, Any, Any], Any] | None = None) -> Proo
     return _affords(
         "a part B_i/B of everything",
         "Proportionality: U_i(x_i) >= U_i(B_i/B c) = B_i/B U_i(c). Any number of buyers and goods",
+        PROPORTIONAL,
         budget=budget,
         part=part,
         goods=sp.IndexedBase("c", positive=True),
@@ -55,6 +59,7 @@ def envy_freeness(scale: Callable[[Any, Any], Any] | None = None) -> Proof:
     return _affords(
         "B_i/B_j of what buyer j has",
         "Envy-freeness: U_i(x_i) >= U_i(B_i/B_j x_j) = B_i/B_j U_i(x_j). Any number of buyers and goods",
+        ENVY,
         budget=budget,
         part=factor,
         goods=sp.IndexedBase("x_j", nonnegative=True),
@@ -62,7 +67,7 @@ def envy_freeness(scale: Callable[[Any, Any], Any] | None = None) -> Proof:
     )
 
 
-def _affords(what: str, statement: str, *, budget: Any, part: Any, goods: Any, money: Any) -> Proof:
+def _affords(what: str, statement: str, source: str, *, budget: Any, part: Any, goods: Any, money: Any) -> Proof:
     """Prove that buyer i can pay for a `part` of `goods`, which cost `money`, and so has no less than their utility."""
     sp = load_sympy()
     k, K = sp.symbols("k K", integer=True, positive=True)
@@ -80,7 +85,7 @@ def _affords(what: str, statement: str, *, budget: Any, part: Any, goods: Any, m
     proof.at_least("so it is worth no more than what i has", have, value)
     proof.given("W is the utility of the whole: it scales with the goods (*_is_homogeneous)", whole, value / part)
     proof.at_least("so i has no less than that part of W", have, part * whole)
-    return proof.proof(statement, FAIRNESS)
+    return proof.proof(statement, source)
 
 
 def finish_time_product(weighted: bool = True) -> Proof:

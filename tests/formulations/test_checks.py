@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from equipoise.formulations.checks import (
     LARGEST_INTEGER,
@@ -104,6 +105,15 @@ def test_arrays_of_other_types(check):
     assert refused(check, "x", np.array([1, None], dtype=object)).index == (1,)
     assert refused(check, "x", pd.Series([1.0, None, "a"])).index == (1,)
     assert check("x", np.array([1, 2], dtype=object)).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("check", [as_reals, as_integers])
+def test_what_is_no_plain_array(check):
+    masked = np.ma.masked_array([[1, 2], [3, 4]], mask=[[0, 0], [0, 1]])
+    assert refused(check, "x", masked, ndim=2).index == (1, 1)
+    assert check("x", np.ma.masked_array([1, 2])).tolist() == [1, 2]
+    assert refused(check, "x", csr_array(np.eye(2)), ndim=2).why == "must be a dense array here"
+    assert refused(check, "x", {1, 2}).why == "must be a sequence of numbers"
 
 
 @pytest.mark.parametrize("check", [as_reals, as_integers])

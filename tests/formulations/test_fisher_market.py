@@ -42,7 +42,7 @@ def rational(table):
         ("utilities", [[2.0, 1j], [1.0, 3.0]], "utilities[0, 1] = 1j: must be a number"),
         ("utilities", np.ones((2, 2), dtype=bool), "utilities[0, 0] = True: must be a number, not a truth value"),
         ("utilities", "2 1", "utilities = '2 1': must be a sequence of numbers, not text"),
-        ("utilities", None, "utilities = None: must be a number"),
+        ("utilities", None, "utilities = None: must be a sequence of numbers"),
         ("utilities", 2.0, "utilities = 'array of shape ()': must have 2 dimension(s)"),
         ("utilities", [2.0, 1.0], "utilities = 'array of shape (2,)': must have 2 dimension(s)"),
         ("utilities", [[[2.0, 1.0]]], "utilities[0, 0] = [2.0, 1.0]: must be a number"),
@@ -101,7 +101,9 @@ def test_bad_sparse_input_is_refused_alike(utilities, message):
 
 
 def test_rows_of_a_ragged_table_are_refused():
-    with pytest.raises(eq.InvalidInput, match=r"^utilities = 'list': must be an array of one shape"):
+    with pytest.raises(
+        eq.InvalidInput, match=r"^utilities\[1\] = '2 values': must be an array of one shape, and utilities\[0\] has 1"
+    ):
         eq.FisherMarket([[1.0], [1.0, 2.0]], [1.0, 1.0])
 
 

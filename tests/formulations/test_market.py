@@ -134,7 +134,7 @@ SMALL = eq.FisherMarket([[2.0, 1.0], [1.0, 3.0]], [1.0, 2.0])
         (np.ones(2), "allocation = (2,): must have shape (2, 2)"),
         ([1.0, 1.0], "allocation = 'array of shape (2,)': must have 2 dimension(s)"),
         ("all", "allocation = 'all': must be a sequence of numbers, not text"),
-        (None, "allocation = None: must be a number"),
+        (None, "allocation = None: must be a sequence of numbers"),
         ([[True, 0.0], [0.0, 1.0]], "allocation[0, 0] = True: must be a number"),
     ],
 )

@@ -255,7 +255,7 @@ def test_an_empty_column(name):
         (3.0, "1 dimension"),
         (np.array([[1.0, 2.0]]), "1 dimension"),
         ([[1.0], [2.0, 3.0]], "must be a number"),
-        ({"a": 1}, "must be a number"),
+        ({"a": 1}, "must be a sequence of numbers"),
         ([object(), object(), object()], "must be a number"),
     ],
 )

@@ -233,8 +233,8 @@ def test_a_warm_start_that_is_none_is_named():
     allocation[2] = 0.0
     assert solved(problem, warm_start=start(allocation)).notes[0] == "warm start rejected: a buyer gets nothing"
     for wrong, field in (
-        (start(good.allocation[:3]), "plan.allocation"),
-        (start(prices=good.prices[:1]), "plan.prices"),
+        (start(good.allocation[:3]), "warm_start.allocation"),
+        (start(prices=good.prices[:1]), "warm_start.prices"),
         (good.allocation, "warm_start"),
     ):
         with pytest.raises(eq.InvalidInput) as caught:

@@ -616,3 +616,10 @@ def test_of_a_special_backend_of_markets_nothing_but_allocation_and_prices_is_be
     assert result.objective == pytest.approx(np.log(3.0))
     assert result.bound == pytest.approx(np.log(1 / 0.25) + np.log(1 / 0.5))  # one unit costs 0.5/2 and 1.5/3
     assert result.termination.reason is Reason.FEASIBLE
+
+
+@pytest.mark.parametrize("given", [{"isolate": "yes"}, {"explain": 1}, {"on_progress": "print"}])
+def test_an_argument_that_is_no_such_thing_is_named_before_anything_runs(given):
+    with pytest.raises(eq.InvalidInput) as caught:
+        eq.solve(knapsack(), "highs", **given)
+    assert caught.value.field == next(iter(given))

@@ -43,6 +43,18 @@ def test_a_process_that_hangs_or_dies_is_said_to(monkeypatch):
     row = module._measured(run)
     assert row["state"] == "crashed"
     assert row["reached"] is False
+    assert row["wall_s"] is None  # nothing was measured
+
+
+def test_a_backend_that_refuses_the_market_is_named_with_its_error():
+    run = {"size": "8x5", "kind": "uniform", "gap": 1e-6, "name": "highs", "seed": 0, "limit": -1.0}
+    row = module.measure(run)
+    assert (row["state"], row["reached"], row["wall_s"]) == ("InvalidInput", False, None)
+
+
+def test_a_backend_that_does_not_exist_is_refused_beside_one_that_does():
+    with pytest.raises(eq.BackendNotFound, match="nope"):
+        list(module.market_rows(sizes=["8x5"], names=["highs", "nope"]))
 
 
 def test_the_memory_of_a_solve_is_counted_by_the_data():
@@ -55,8 +67,11 @@ def test_the_memory_of_a_solve_is_counted_by_the_data():
     [
         ({"sizes": ["8by5"]}, "size = '8by5': must be"),
         ({"kinds": ["odd"]}, "kinds = 'odd': must be one of uniform, low_rank, lognormal"),
-        ({"names": ["ortools"]}, "backends = 'ortools': none of them solves these markets here"),
+        ({"names": ["ortools"]}, "backends = 'ortools': solves none of these markets here"),
         ({"sizes": ["0x5"]}, "size = '0x5': must be"),
+        ({"gaps": [1e-3, -1.0]}, r"gaps\[1\] = -1.0: at least 0"),
+        ({"seed": -1}, "seed = -1: at least 0"),
+        ({"patience": 0.0}, "patience = 0.0: must be greater than 0"),
     ],
 )
 def test_bad_input_is_named_before_anything_runs(options, message):
