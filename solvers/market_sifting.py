@@ -16,10 +16,10 @@ from .market_newton import InteriorPoint
 from .market_pricing import Prices, Wants
 from .result import Limit
 
-# Pairs per buyer or good, whichever are more, that the first selection takes.
-FIRST_PAIRS = 6
+# Pairs that the first selection takes for each buyer and each good; at the optimum a forest trades, one pair for each.
+FIRST_PAIRS = 5
 GROWTH = 1.3
-# A market is not sifted if it has no more pairs than this, or no more per buyer or good than this.
+# A market is not sifted if it has no more pairs than this, or no more for each buyer and each good than this.
 FEW_PAIRS = 4_000
 FEW_PER_SIDE = 8
 # A good of which a buyer spends more than this share of the budget stays in the selection.
@@ -110,7 +110,7 @@ class Sifting:
     def run(self) -> Limit | None:
         """Search until the gap is closed; return the limit that stopped it, if one did."""
         wants = self.wants
-        sides = max(wants.num_buyers, wants.num_goods)
+        sides = wants.num_buyers + wants.num_goods
         per_side = FIRST_PAIRS
         if self.watch.stops():
             return self.watch.stops()
