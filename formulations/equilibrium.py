@@ -53,7 +53,7 @@ class Equilibrium:
         from .equilibrium_picture import picture
         from .program_files import write_text
 
-        text = picture(self)
+        text = picture(self.allocation, self.prices, self.spending)
         if path is not None:
             write_text(path, text)
         return text

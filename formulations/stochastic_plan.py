@@ -12,6 +12,8 @@ from .errors import InvalidInput
 from .program import Floats, Indices
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from .stochastic_market import StochasticMarket
     from .stochastic_process import Process
 
@@ -88,6 +90,22 @@ class StochasticPlan:
         """Expected amount of each resource in use in each round, shape (J, T)."""
         parts = zip(self.processes, self.occupancy, strict=True)
         return np.asarray(sum((part.sum(axis=1) @ process.demands).T for process, part in parts))
+
+    @cached_property
+    def expected_amounts(self) -> Floats:
+        """Expected amount of each resource that each job holds in each round, shape (N, J, T)."""
+        jobs = enumerate(self.market.chains)
+        return np.stack([(self.job_occupancy(i).sum(axis=1) @ chain.demands).T for i, chain in jobs])
+
+    def to_svg(self, path: str | PathLike[str] | None = None) -> str:
+        """Return expected amounts over rounds, with the prices if there are any, as a picture; write it to `path`."""
+        from .equilibrium_picture import picture
+        from .program_files import write_text
+
+        text = picture(self.expected_amounts, self.prices, self.expected_amounts.sum(axis=(1, 2)), who="job")
+        if path is not None:
+            write_text(path, text)
+        return text
 
     def job_occupancy(self, job: int) -> Floats:
         """Return the probability of each round's state and action of one job, shape (T, S, A)."""

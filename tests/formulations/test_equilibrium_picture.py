@@ -95,3 +95,30 @@ def test_a_market_of_nothing_but_one_good_is_drawn():
     plan = eq.FisherMarket([[1.0]], [1.0]).equilibrium(np.zeros((1, 1)), np.ones(1))
     assert [word for word, _ in bars(plan.to_svg())] == ["buyer 0", "good 0: price 1"]
     assert module.COLOURS[0] in plan.to_svg()
+
+
+def test_a_stochastic_plan_is_drawn_by_what_jobs_hold_in_expectation():
+    chain = eq.JobChain(initial=[1.0], transitions=np.ones((2, 1, 1)), utilities=[[0.0], [1.0]], demands=[0, 1])
+    market = eq.StochasticMarket(chains=[chain, chain], budgets=[1.0, 3.0], capacities=1.0, rounds=2)
+    plan = eq.solve(market, rel_gap=1e-8).require_plan()
+    assert plan.expected_amounts.shape == (2, 1, 2)
+    assert plan.expected_amounts.sum(axis=0) == pytest.approx(plan.expected_use)
+    assert plan.expected_amounts.sum(axis=(1, 2)) == pytest.approx(plan.utilities)  # a unit held is a unit earned
+    drawn = dict(bars(plan.to_svg()))
+    assert sum(word.startswith("round") and "price" in word for word in drawn) == 2
+    held = {word.split(":")[0]: height for word, height in drawn.items() if ", job" in word}
+    for i in range(2):
+        for t in range(2):
+            assert held.get(f"round {t}, job {i}", 0.0) == pytest.approx(130 * plan.expected_amounts[i, 0, t], abs=0.1)
+
+
+def test_without_prices_there_is_no_panel_of_them(tmp_path):
+    chain = eq.JobChain(initial=[1.0], transitions=np.ones((2, 1, 1)), utilities=[[0.0], [1.0]], demands=[0, 1])
+    market = eq.StochasticMarket(chains=[chain, chain], budgets=[1.0, 1.0], capacities=1.0, rounds=2)
+    plan = eq.solve(market, form="joint", rel_gap=1e-6).require_plan()
+    assert plan.prices is None
+    svg = plan.to_svg(tmp_path / "plan.svg")
+    assert (tmp_path / "plan.svg").read_text(encoding="utf-8") == svg
+    assert "price" not in svg
+    assert "amount" in svg
+    assert ", job 1:" in svg
