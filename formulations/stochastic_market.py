@@ -65,7 +65,7 @@ class StochasticMarket:
     >>> import equipoise as eq
     >>> chain = eq.JobChain(initial=[1.0], transitions=[[[1.0]], [[1.0]]], utilities=[[0.0], [1.0]], demands=[0, 1])
     >>> market = eq.StochasticMarket(chains=[chain, chain], budgets=[1.0, 1.0], capacities=1, rounds=1)
-    >>> plan = eq.solve(market, form="joint").require_optimal()
+    >>> plan = eq.solve(market, form="joint", rel_gap=1e-8).require_optimal()
     >>> plan.utilities.round(3).tolist()
     [0.5, 0.5]
     """
