@@ -66,10 +66,14 @@ def children():
 
 
 def alive(pid):
+    """Whether any of its threads still runs: only when the last has ended are its files and sockets closed."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        states = [
+            (task / "stat").read_text().rpartition(")")[2].split()[0] for task in Path(f"/proc/{pid}/task").iterdir()
+        ]
     except OSError:
-        return False
+        return Path(f"/proc/{pid}/task").exists() and alive(pid)  # one of them ended in between
+    return any(state != "Z" for state in states)
 
 
 def wait_until(condition, seconds=5.0):
