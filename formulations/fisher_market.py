@@ -186,22 +186,30 @@ class FisherMarket(Market):
     def decode(self, values: Floats, duals: Floats | None = None, form: str = "shares") -> Equilibrium:
         """Turn column values of the program into an equilibrium, its prices the duals of the capacities."""
         self._check_form(form)
-        buyer, good, _ = self._pairs()
-        values = self._nobody_left_out(values, buyer)
-        if self.is_sparse:
-            allocation = self._table.copy()
-            allocation.data = values * self.capacities[good]
-        else:
-            allocation = np.zeros(self._table.shape)
-            allocation[buyer, good] = values * self.capacities[good]
-        return self._better_priced(allocation, None if duals is None else duals / self.capacities)
+        return self._better_priced(self.allocation_of(values), None if duals is None else duals / self.capacities)
 
     def encode(self, plan: Equilibrium, form: str = "shares") -> Floats:
         """Turn an equilibrium into column values of the program, for a warm start."""
         self._check_form(form)
         self.evaluate(plan)  # its shape
+        return self.shares_of(plan.allocation)
+
+    def allocation_of(self, values: Floats) -> Any:
+        """Return column values of the program, shares of the capacities, as an allocation, shape (N, K)."""
         buyer, good, _ = self._pairs()
-        return np.asarray(plan.allocation[buyer, good]).ravel() / self.capacities[good]
+        amounts = self._nobody_left_out(values, buyer) * self.capacities[good]
+        if self.is_sparse:
+            allocation = self._table.copy()
+            allocation.data = amounts
+        else:
+            allocation = np.zeros(self._table.shape)
+            allocation[buyer, good] = amounts
+        return allocation
+
+    def shares_of(self, allocation: Any) -> Floats:
+        """Return an allocation, shape (N, K), as column values of the program."""
+        buyer, good, _ = self._pairs()
+        return np.asarray(allocation[buyer, good]).ravel() / self.capacities[good]
 
     def _pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
         """Return buyer, good and worth of the good's capacity by the buyer's largest, of each wanted pair."""

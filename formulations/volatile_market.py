@@ -239,8 +239,7 @@ class VolatileFisherMarket(Market):
         form = self._checked_form(form)
         prices = None if duals is None else duals.reshape(self.capacities.shape) / self.capacities
         if form == "shares":
-            flat = self.static.decode(values, duals)
-            return self._better_priced(np.asarray(flat.allocation).reshape(self.shape), prices)
+            return self._better_priced(self.static.allocation_of(values).reshape(self.shape), prices)
         rates = np.zeros((self.num_buyers, self.num_rounds))
         rates[self.served] = self._nobody_left_out(values, np.nonzero(self.served)[0])
         return self._better_priced(self.requirements * (rates / self._units())[:, None, :], prices)
@@ -250,9 +249,7 @@ class VolatileFisherMarket(Market):
         form = self._checked_form(form)
         self.evaluate(plan)  # its shape
         if form == "shares":
-            buyer, good, _ = self.static._pairs()
-            flat = np.asarray(plan.allocation).reshape(self.num_buyers, -1)
-            return np.asarray(flat[buyer, good] / self.static.capacities[good])
+            return self.static.shares_of(np.asarray(plan.allocation).reshape(self.num_buyers, -1))
         return np.asarray((self.arithmetic.rates(np.asarray(plan.allocation)) * self._units())[self.served])
 
     def _units(self) -> Floats:
