@@ -91,11 +91,12 @@ class Wants:
             best = self.market.best(factors)
             np.maximum.at(lowered, self._good, self._table.data / best[self._buyer])
         else:
-            best = np.empty(self.num_buyers)
+            best, room = np.empty(self.num_buyers), self._room()
             for rows in self.market.row_blocks():
                 block = self._table[rows]
-                best[rows] = (block * factors).max(axis=1)
-                np.maximum(lowered, (block * (1.0 / best[rows, None])).max(axis=0), out=lowered)
+                own = room[: len(block)]
+                best[rows] = np.multiply(block, factors, out=own).max(axis=1)
+                np.maximum(lowered, np.multiply(block, 1.0 / best[rows, None], out=own).max(axis=0), out=lowered)
         worth = (lowered * self.market.capacities)[self.goods]
         total = worth.sum()
         rates = self.market.largest / best / total
@@ -167,8 +168,10 @@ class Wants:
             rates = self.budgets / np.bincount(self._buyer, weights=ratios, minlength=self.num_buyers)
             spent = np.bincount(self._good, weights=ratios * rates[self._buyer], minlength=len(demand))
             return np.asarray(spent[self.goods])
+        room = self._room()
         for some in self._blocks(buyers):
-            ratios = self._table[some] * factors
+            ratios = np.take(self._table, some, axis=0, out=room[: len(some)], mode="clip")
+            ratios *= factors
             ratios /= ratios.max(axis=1)[:, None]
             for _ in range(power):
                 ratios *= ratios
@@ -194,6 +197,10 @@ class Wants:
     def _sample(self, count: int) -> Indices:
         """Return so many buyers, evenly spread."""
         return np.linspace(0, self.num_buyers - 1, min(count, self.num_buyers)).astype(np.int64)
+
+    def _room(self) -> Floats:
+        """Return room for one block of rows, made once for a pass: what is made anew, the system clears anew."""
+        return np.empty((max(1, BLOCK_ENTRIES // self.market.num_goods), self.market.num_goods))
 
     def _blocks(self, buyers: Indices) -> Iterator[Indices]:
         step = max(1, BLOCK_ENTRIES // self.market.num_goods)
