@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ..formulations.program import Floats, Indices
 
@@ -40,11 +43,13 @@ class Edges:
         squares = self.num_small**2
         self.is_sparse = self.num_small > MOST_DENSE and squares > DENSE_ENTRIES * len(worth)
         self.in_blocks = not self.is_sparse and self.num_large * squares * BLOCK_S < num_pairs * PAIR_S
-        if not self.in_blocks and not self.is_sparse:
-            self._first, self._second, self._cell = self._pairs()
 
     def __len__(self) -> int:
         return len(self.worth)
+
+    def only(self, kept: NDArray[np.bool_]) -> Edges:
+        """Return the kept pairs alone."""
+        return Edges(self.buyer[kept], self.good[kept], self.worth[kept], self.num_buyers, self.num_goods)
 
     def by_buyers(self, entries: Floats) -> Floats:
         """Return the sum over each buyer's pairs, shape (N,)."""
@@ -89,10 +94,11 @@ class Edges:
         """
         size = self.num_small
         if not self.in_blocks:
+            first, second, cell = self._pairs
             shares = entries / divisors[self.large]
-            products = shares[self._first] * entries[self._second]
+            products = shares[first] * entries[second]
             # Of no pairs at all bincount makes integers.
-            cells = np.asarray(np.bincount(self._cell, weights=products, minlength=size * size), dtype=np.float64)
+            cells = np.asarray(np.bincount(cell, weights=products, minlength=size * size), dtype=np.float64)
             return cells.reshape(size, size)
         total = np.zeros((size, size))
         root = entries / np.sqrt(divisors)[self.large]
@@ -111,6 +117,7 @@ class Edges:
     def _by_small(self, entries: Floats) -> Floats:
         return np.asarray(np.bincount(self.small, weights=entries, minlength=self.num_small), dtype=np.float64)
 
+    @cached_property
     def _pairs(self) -> tuple[Indices, Indices, Indices]:
         """Return both entries of each pair within one row of the larger side, and the cell it adds to."""
         entry = np.arange(len(self))

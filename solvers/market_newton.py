@@ -176,13 +176,13 @@ def _factored(
 
     # Rows of unit diagonal: goods of very different prices stand side by side.
     scale = 1.0 / np.sqrt(small)
-    system = edges.gram(coupling, large)
-    system *= -scale
-    system *= scale[:, None]
+    scaled = coupling * scale[edges.small]
     for extra in REGULARISATIONS:
+        system = edges.gram(scaled, large)
+        np.negative(system, out=system)
         np.fill_diagonal(system, diagonal / small + extra)
         # In LAPACK's order of storage the upper triangle is the lower one of the transpose, which costs no copy.
-        factor, failed = dpotrf(system.T, lower=1, clean=0)
+        factor, failed = dpotrf(system.T, lower=1, clean=0, overwrite_a=1)
         if not failed:
             return lambda right: np.asarray(dpotrs(factor, scale * right, lower=1)[0] * scale)
     return None

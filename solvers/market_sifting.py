@@ -11,13 +11,18 @@ from enum import Enum
 import numpy as np
 
 from ..formulations.program import Floats
+from .market_demand import rough_prices
 from .market_edges import Edges
 from .market_newton import InteriorPoint
 from .market_pricing import Prices, Wants
 from .result import Limit
 
-# Pairs that the first selection takes for each buyer and each good; at the optimum a forest trades, one pair for each.
-FIRST_PAIRS = 5
+# Pairs that the first selection takes for each buyer and each good: at the optimum a forest trades, one pair for each.
+# It takes as many from the first range as it needs to reach WIDE times as far from the best as prices may be wrong.
+FIRST_PAIRS = range(2, 6)
+WIDE = 3.0
+# Rough prices and what they hand out are all that is needed if they close this share of the gap asked for.
+ENOUGH = 0.5
 GROWTH = 1.3
 # A market is not sifted if it has no more pairs than this, or no more for each buyer and each good than this.
 FEW_PAIRS = 4_000
@@ -111,12 +116,21 @@ class Sifting:
         """Search until the gap is closed; return the limit that stopped it, if one did."""
         wants = self.wants
         sides = wants.num_buyers + wants.num_goods
-        per_side = FIRST_PAIRS
+        per_side = FIRST_PAIRS[0]
         if self.watch.stops():
             return self.watch.stops()
         whole = wants.num_pairs <= max(FEW_PAIRS, FEW_PER_SIDE * sides)
         if self._best is None and not whole:
-            self._try(wants.rough_prices(per_side * sides))
+            found = rough_prices(wants, ENOUGH * self.watch.tolerance)
+            if np.isfinite(found.welfare):
+                self.welfare, self.edges, self.shares = found.welfare, found.edges, found.shares
+            self._try(found.prices)
+            if self.gap <= self.watch.tolerance:
+                return None
+        if self._best is not None:
+            widths = wants.widths_of(self._best, [each * sides for each in FIRST_PAIRS])
+            reach = [each for each, width in zip(FIRST_PAIRS, widths, strict=True) if width >= WIDE * self.gap]
+            per_side = min(reach, default=FIRST_PAIRS[-1])
         point: InteriorPoint | None = None
         anew = self._best is None
         while True:
@@ -147,14 +161,14 @@ class Sifting:
         assert self._best is not None
         assert self._latest is not None
         wants, best = self.wants, self._best
-        buyer, good = wants.select(best, wants.width_of(best, count) + 1e-12)
+        buyer, good = wants.select(best, wants.widths_of(best, [count])[0] + 1e-12)
         if point is not None:
             goods, edges = wants.market.num_goods, point.edges
             spent = point.shares * point.prices[edges.good]
             at = np.flatnonzero(spent > KEPT_SHARE * self.wants.budgets[edges.buyer])
             parts = [buyer * goods + good, edges.buyer[at] * goods + wants.goods[edges.good[at]]]
             if self._latest is not best:
-                buyer, good = wants.select(self._latest, wants.width_of(self._latest, count) + 1e-12)
+                buyer, good = wants.select(self._latest, wants.widths_of(self._latest, [count])[0] + 1e-12)
                 parts.append(buyer * goods + good)
             buyer, good = np.divmod(np.unique(np.concatenate(parts)), goods)
         return wants.edges(buyer, good)
