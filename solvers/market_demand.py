@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,7 +27,9 @@ FARTHEST = 2.0
 LEAST_DEMAND = 1e-9
 TINY = np.finfo(np.float64).tiny
 # A move is slow if it leaves more of the gap than this.
-SLOW = 0.5
+SLOW, SLOW_NEARLY, NEARLY = 0.6, 0.9, 10.0
+STALLED = 0.75
+DAMP = 1.4
 
 
 @dataclass(frozen=True)
@@ -70,11 +73,13 @@ def rough_prices(wants: Wants, enough: float) -> Rough:
 
 def _sharpened(edges: Edges, budgets: Floats, prices: Floats, sharpness: int, enough: float) -> Rough:
     """Go on with listed pairs alone."""
-    best, bound, gap, again = None, np.inf, np.inf, False
+    found, bound = None, np.inf
+    least, before = np.inf, np.inf
     while True:
         ratios = edges.worth / prices[edges.good]
         most = edges.most(ratios)
         ratios /= most[edges.buyer]
+        paid = float(prices @ edges.most_by_goods(ratios))  # prices lowered to what somebody would pay
         for _ in range(sharpness):
             ratios *= ratios
         near = ratios > MATTERS
@@ -83,16 +88,22 @@ def _sharpened(edges: Edges, budgets: Floats, prices: Floats, sharpness: int, en
         demand = edges.by_goods(spent)
         shares = spent / np.maximum(demand, TINY)[edges.good]
         welfare = float(budgets @ np.log(edges.by_buyers(edges.worth * shares)))
-        proved = float(budgets @ np.log(budgets * most))
-        if best is None or proved < bound:
-            best, bound = Rough(prices, edges, shares, welfare), proved
-        slow = not proved - welfare < SLOW * gap
-        gap = min(gap, proved - welfare)
-        if gap <= enough or (slow and again) or sharpness == LAST_SHARPNESS:
-            return best
-        prices = _moved(prices, demand, 1.0 - edges.by_goods(spent * ratios) / np.maximum(demand, TINY), sharpness)
-        again = slow
-        sharpness += not slow
+        proved = float(budgets @ np.log(budgets * most)) + math.log(paid)
+        if found is None or proved < bound:
+            bound, found = proved, replace(found, prices=prices) if found else Rough(prices, edges, shares, welfare)
+        if welfare > found.welfare:
+            found = Rough(found.prices, edges, shares, welfare)
+        slow_at = SLOW if least > NEARLY * enough else SLOW_NEARLY
+        slow = not proved - welfare < slow_at * least
+        least = min(least, proved - welfare)
+        if bound - found.welfare <= enough:
+            return found
+        prices = _moved(prices, demand, DAMP*(1.0 - edges.by_goods(spent * ratios) / np.maximum(demand, TINY)), sharpness)
+        if slow:
+            if least > STALLED * before or sharpness == LAST_SHARPNESS:
+                return found
+            least, before = np.inf, least
+            sharpness += 1
         near |= (edges.by_goods(near.astype(np.float64)) == 0)[edges.good]  # no good is left without a buyer
         if np.count_nonzero(near) < KEPT_SHARE * len(edges):
             edges = edges.only(near)

@@ -61,11 +61,11 @@ class Edges:
 
     def most(self, entries: Floats) -> Floats:
         """Return each buyer's largest entry, shape (N,)."""
-        if self.by_buyer:
-            return np.asarray(np.maximum.reduceat(entries, self.starts[:-1]))
-        largest = np.full(self.num_buyers, -np.inf)
-        np.maximum.at(largest, self.buyer, entries)
-        return largest
+        return self._most_of_large(entries) if self.by_buyer else self._most_of_small(entries)
+
+    def most_by_goods(self, entries: Floats) -> Floats:
+        """Return each good's largest entry, shape (K,)."""
+        return self._most_of_small(entries) if self.by_buyer else self._most_of_large(entries)
 
     def apart(self, entries: Floats, totals: Floats, extra: Floats) -> Floats:
         """Return which share of its row's total each entry leaves, rows being the larger side; shape (E,).
@@ -90,17 +90,15 @@ class Edges:
     def gram(self, entries: Floats, divisors: Floats) -> Floats:
         """Return ``V' diag(1/divisors) V`` of the matrix of entries, its rows the larger side.
 
-        Only its upper triangle is meant, and its diagonal is left to the caller.
+        Only its upper triangle is meant, and its diagonal is left to the caller; the next call overwrites it.
         """
-        size = self.num_small
+        size, total = self.num_small, self._square
+        total.fill(0.0)
         if not self.in_blocks:
             first, second, cell = self._pairs
             shares = entries / divisors[self.large]
-            products = shares[first] * entries[second]
-            # Of no pairs at all bincount makes integers.
-            cells = np.asarray(np.bincount(cell, weights=products, minlength=size * size), dtype=np.float64)
-            return cells.reshape(size, size)
-        total = np.zeros((size, size))
+            np.add.at(total.ravel(), cell, shares[first] * entries[second])
+            return total
         root = entries / np.sqrt(divisors)[self.large]
         step = max(1, BLOCK_ENTRIES // size)
         for start in range(0, self.num_large, step):
@@ -110,6 +108,19 @@ class Edges:
             block[self.large[part] - start, self.small[part]] = root[part]
             total += block.T @ block
         return total
+
+    @cached_property
+    def _square(self) -> Floats:
+        """Room for the Gram matrix: what is made anew, the system clears anew."""
+        return np.empty((self.num_small, self.num_small))
+
+    def _most_of_large(self, entries: Floats) -> Floats:
+        return np.asarray(np.maximum.reduceat(entries, self.starts[:-1]))
+
+    def _most_of_small(self, entries: Floats) -> Floats:
+        largest = np.full(self.num_small, -np.inf)
+        np.maximum.at(largest, self.small, entries)
+        return largest
 
     def _by_large(self, entries: Floats) -> Floats:
         return np.add.reduceat(entries, self.starts[:-1])

@@ -13,7 +13,7 @@ from ..formulations.program import Floats, Indices
 from .market_edges import Edges
 
 # Entries of the sample that the width of a selection is judged by.
-WIDTH_ENTRIES = 100_000
+WIDTH_ENTRIES = 40_000
 
 
 @dataclass(frozen=True)

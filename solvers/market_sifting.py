@@ -18,9 +18,10 @@ from .market_pricing import Prices, Wants
 from .result import Limit
 
 # Pairs that the first selection takes for each buyer and each good: at the optimum a forest trades, one pair for each.
-# It takes as many from the first range as it needs to reach WIDE times as far from the best as prices may be wrong.
-FIRST_PAIRS = range(2, 6)
-WIDE = 3.0
+# It takes two where all others are clearly worse; otherwise as many as it needs to reach WIDE times as far from the
+# best as prices may be wrong.
+FIRST_PAIRS = (2, 3, 4, 5)
+CLEARLY, WIDE = 0.1, 3.0
 # Rough prices and what they hand out are all that is needed if they close this share of the gap asked for.
 ENOUGH = 0.5
 GROWTH = 1.3
@@ -116,7 +117,7 @@ class Sifting:
         """Search until the gap is closed; return the limit that stopped it, if one did."""
         wants = self.wants
         sides = wants.num_buyers + wants.num_goods
-        per_side = FIRST_PAIRS[0]
+        per_side = FIRST_PAIRS[-1]
         if self.watch.stops():
             return self.watch.stops()
         whole = wants.num_pairs <= max(FEW_PAIRS, FEW_PER_SIDE * sides)
@@ -128,9 +129,7 @@ class Sifting:
             if self.gap <= self.watch.tolerance:
                 return None
         if self._best is not None:
-            widths = wants.widths_of(self._best, [each * sides for each in FIRST_PAIRS])
-            reach = [each for each, width in zip(FIRST_PAIRS, widths, strict=True) if width >= WIDE * self.gap]
-            per_side = min(reach, default=FIRST_PAIRS[-1])
+            per_side = self._first_pairs(sides)
         point: InteriorPoint | None = None
         anew = self._best is None
         while True:
@@ -143,6 +142,15 @@ class Sifting:
                 return limit
             per_side = math.ceil(GROWTH * per_side)
             anew = end is End.STUCK
+
+    def _first_pairs(self, sides: int) -> int:
+        """Return how many pairs to take for each buyer and each good at the best prices."""
+        assert self._best is not None
+        widths = self.wants.widths_of(self._best, [each * sides for each in FIRST_PAIRS])
+        if widths[0] > CLEARLY:
+            return FIRST_PAIRS[0]
+        enough = [each for each, width in zip(FIRST_PAIRS, widths, strict=True) if width > WIDE * self.gap]
+        return next((each for each in enough if each > FIRST_PAIRS[0]), FIRST_PAIRS[-1])
 
     def _near(self, edges: Edges) -> InteriorPoint:
         """Return a start near the best prices: at the least gap of the central path that is not mostly mismatch."""
@@ -179,9 +187,11 @@ class Sifting:
         Return which, and the limit if there is one.
         """
         watch = self.watch
-        check, least, since = FIRST_CHECK, np.inf, 0
+        measure = point.measure()
+        # Prices that the point starts from have been tried.
+        check = FIRST_CHECK if self._best is None else min(FIRST_CHECK, CHECK_AGAIN * measure.gap)
+        least, since = np.inf, 0
         while True:
-            measure = point.measure()
             if measure.welfare > self.welfare:
                 self.welfare, self.edges, self.shares = measure.welfare, point.edges, measure.shares
             if whole and measure.bound < self.bound:
@@ -206,6 +216,7 @@ class Sifting:
             watch.steps += 1
             if not point.step():
                 since = PATIENCE + 1
+            measure = point.measure()
 
     def _try(self, prices: Floats) -> float:
         """Try prices on all pairs; return the bound they prove."""

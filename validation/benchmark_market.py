@@ -25,6 +25,8 @@ GAPS = (1e-3, 1e-6)
 OURS = "interior_point"
 # A peer gets this many times as long as OURS, and no less than SHORTEST seconds; then it has lost.
 PATIENCE, SHORTEST = 10.0, 2.0
+# A solve is timed so many times in its process, each time on a market made anew, unless the first took longer than this.
+REPEATS, REPEATED_S = 5, 1.0
 # Seconds for OURS, and what any process may take beyond its limit, to start and to make its market, before it is ended.
 LONGEST, GRACE = 60.0, 20.0
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA", "RAYON")}
@@ -51,8 +53,9 @@ def market_rows(
 ) -> Iterator[dict[str, Any]]:
     """Solve random markets by every backend and yield one row each; OURS first, then its peers, in one run.
 
-    Each solve runs in a process of its own with one thread, after a small market of the same kind has been solved there
-    (which loads what is compiled). Times cover `solve` with its verification, not the making of the market.
+    Each backend has a process of its own with one thread, in which a small market of the same kind is solved first
+    (which loads what is compiled). Times cover `solve` with its verification, not the making of the market. What takes
+    at most a second is solved five times, the market made anew each time.
 
     Parameters
     ----------
@@ -72,10 +75,11 @@ def market_rows(
     Yields
     ------
     dict
-        size, kind, asked, backend, wall_s, cpu_s, gap (certified by duality), state (how the solve ended; "ended": its
-        process was; "crashed": that died; or the error's name, such as "LicenseLimit"), reached, ratio (wall_s by that
-        of the first backend, at least that where it was stopped), peak_by_data (peak memory, the market's data
-        included, by the size of that data). What was not measured is None.
+        size, kind, asked, backend, wall_s and cpu_s (the least of the solves), first_s (the first one, for which the
+        process has yet to get its memory), gap (certified by duality), state (how the solve ended; "ended": its process
+        was; "crashed": that died; or the error's name, such as "LicenseLimit"), reached, ratio (wall_s by that of the
+        first backend, at least that where it was stopped), peak_by_data (peak memory of the first solve, the market's
+        data included, by the size of that data). What was not measured is None.
 
     Raises
     ------
@@ -151,7 +155,8 @@ def _measured(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unsolved(wall: float | None, state: str) -> dict[str, Any]:
-    return {"wall_s": wall, "cpu_s": None, "gap": None, "state": state, "reached": False, "peak_by_data": None}
+    nothing = dict.fromkeys(("cpu_s", "first_s", "gap", "peak_by_data"))
+    return nothing | {"wall_s": wall, "state": state, "reached": False}
 
 
 def measure(run: dict[str, Any]) -> dict[str, Any]:
@@ -164,19 +169,27 @@ def measure(run: dict[str, Any]) -> dict[str, Any]:
     table: Any = getattr(market, "requirements", None)
     data = int((market.utilities if table is None else table).nbytes)  # type: ignore[attr-defined]
     _forget_peak()
-    wall, cpu = time.perf_counter(), time.process_time()
-    try:
-        result = solve(market, time_limit=run["limit"], **options)
-    except EquipoiseError as error:  # a licence too small, a program too large
-        return _unsolved(None, type(error).__name__)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    times: list[tuple[float, float]] = []
+    while not times or (len(times) < REPEATS and times[0][0] <= REPEATED_S):
+        if times:
+            market = market_of(run["size"], run["kind"], run["seed"])
+        wall, cpu = time.perf_counter(), time.process_time()
+        try:
+            result = solve(market, time_limit=run["limit"], **options)
+        except EquipoiseError as error:  # a licence too small, a program too large
+            return _unsolved(None, type(error).__name__)
+        times.append((time.perf_counter() - wall, time.process_time() - cpu))
+        if len(times) == 1:
+            peak = (_memory("VmHWM") - before) / data
+    least = min(times)
     return {
-        "wall_s": wall,
-        "cpu_s": cpu,
+        "wall_s": least[0],
+        "cpu_s": least[1],
+        "first_s": times[0][0],
         "gap": result.gap if result.gap < float("inf") else None,
         "state": result.termination.reason.name,
         "reached": bool(result.gap <= run["gap"]),
-        "peak_by_data": (_memory("VmHWM") - before) / data,
+        "peak_by_data": peak,
     }
 
 
