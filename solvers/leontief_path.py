@@ -21,11 +21,11 @@ OVERPRICED = 5.0
 
 
 class _Change(NamedTuple):
-    """Changes as shares of what changes: of prices and slacks, shape (T, J), and of the w, shape (N,)."""
+    """How prices, shape (T, J), and the w, shape (N,), change; and slacks, shape (T, J), as a share of themselves."""
 
     prices: Floats
-    slacks: Floats
     marginal: Floats
+    slacks: Floats
 
 
 class LeontiefPath:
@@ -64,9 +64,7 @@ class LeontiefPath:
             self.reduced.append(reduced)
             self.rates.append(mu / reduced)
         self._set_levels()
-        # Room, by block: rate over reduced cost times yield; dz/z; and what r dz + z dr is to add to r z, over r z.
-        self._weights = [np.empty_like(rates) for rates in self.rates]
-        self._falls = [np.empty_like(rates) for rates in self.rates]
+        # Room, by block: what r dz + z dr is to add to r z, over r z. All else of a step is made anew, block by block.
         self._aims = [np.empty_like(rates) for rates in self.rates]
 
     def step(self) -> None:
@@ -77,57 +75,63 @@ class LeontiefPath:
         change = self._changed(system, self._pulled(own, heights), own, heights, 0.0)
         target, mean, level_change = self._foreseen(change)
         # Corrector: for the target mu, with the products of the predictor's changes made good.
-        goods_aim = target / (self.prices * self.slacks) - _limited(change.prices, change.slacks)
-        own = own - _limited(change.marginal, level_change / self.levels) * self.levels
-        right = self._corrected(own, heights, target) + self.slacks * goods_aim
+        goods_aim = target / (self.prices * self.slacks) - _limited(change.prices / self.prices, change.slacks)
+        own = own - _limited(change.marginal / self.marginal, level_change / self.levels) * self.levels
+        right = self._corrected(change, own, heights, target) + self.slacks * goods_aim
         change = self._changed(system, right, own, heights, goods_aim)
         self._move(change, min(max(SHORTEST_SHARE, 1.0 - target / mean), LONGEST_SHARE))
 
     def _system(self) -> tuple[Floats, GoodsSystem]:
         """Return the h_i and the system that all right-hand sides of this step share."""
-        scaled = self.scaled
         heights = self.levels / self.marginal
-        for k, block in enumerate(scaled.blocks):
-            np.divide(self.rates[k], self.reduced[k], out=self._falls[k])
-            np.multiply(self._falls[k], block.yields, out=self._weights[k])
-            heights[block.buyers] += np.einsum("tn,tn->n", self._weights[k], block.yields)
-        return heights, GoodsSystem(scaled, self._falls, self._weights, heights, self.slacks / self.prices)
+        for k, block in enumerate(self.scaled.blocks):
+            heights[block.buyers] += np.einsum("tn,tn->n", self._weights(k), block.yields)
+        curvature = (rates / reduced for rates, reduced in zip(self.rates, self.reduced, strict=True))
+        return heights, GoodsSystem(self.scaled, curvature, heights, self.slacks / self.prices)
+
+    def _weights(self, k: int) -> Floats:
+        """Return rate over reduced cost times yield, of one block."""
+        return np.asarray(self.rates[k] / self.reduced[k] * self.scaled.blocks[k].yields)
+
+    def _fall(self, k: int, change: _Change) -> Floats:
+        """Return dz/z of one block; dr/r is its negative less 1, if nothing is made good."""
+        block = self.scaled.blocks[k]
+        fall = block.costs(change.prices)
+        fall -= block.yields * change.marginal[block.buyers]
+        fall /= self.reduced[k]
+        return fall
 
     def _pulled(self, own: Floats, heights: Floats) -> Floats:
         """Return the predictor's right-hand side: the rates' own part of it is known, all of the capacity."""
         right = np.full_like(self.prices, -1.0)
-        for block, weights in zip(self.scaled.blocks, self._weights, strict=True):
-            right += block.loads(weights * (own / heights)[block.buyers])
+        for k, block in enumerate(self.scaled.blocks):
+            right += block.loads(self._weights(k) * (own / heights)[block.buyers])
         return right
 
-    def _corrected(self, own: Floats, heights: Floats, target: float) -> Floats:
+    def _corrected(self, change: _Change, own: Floats, heights: Floats, target: float) -> Floats:
         """Fill `_aims`, take what they are worth to the buyers from `own`, and return the right-hand side."""
         right = np.full_like(self.prices, -1.0)
         for k, block in enumerate(self.scaled.blocks):
-            fall, aims, rates = self._falls[k], self._aims[k], self.rates[k]
+            fall, aims, rates = self._fall(k, change), self._aims[k], self.rates[k]
             np.multiply(rates, self.reduced[k], out=aims)
             np.divide(target, aims, out=aims)
             aims += np.minimum(fall * (1.0 + fall), MOST_CORRECTION)
             extra = rates * aims
             own[block.buyers] -= np.einsum("tn,tn->n", block.yields, extra)
-            extra += self._weights[k] * (own / heights)[block.buyers]
+            extra += self._weights(k) * (own / heights)[block.buyers]
             right += block.loads(extra)
         return right
 
     def _changed(
         self, system: GoodsSystem, right: Floats, own: Floats, heights: Floats, goods_aim: Floats | float
     ) -> _Change:
-        """Solve for the prices, and from them all else; `_falls` is filled with dz/z."""
+        """Solve for the prices, and from them the rest."""
         change = system.solve(right)
         moved = np.empty(self.scaled.count)
         for k, block in enumerate(self.scaled.blocks):
-            costs = block.costs(change)
-            own_move = (own[block.buyers] + np.einsum("tn,tn->n", self._weights[k], costs)) / heights[block.buyers]
-            costs -= block.yields * own_move
-            np.divide(costs, self.reduced[k], out=self._falls[k])
-            moved[block.buyers] = own_move
-        relative = change / self.prices
-        return _Change(relative, goods_aim - 1.0 - relative, moved / self.marginal)
+            pulled = np.einsum("tn,tn->n", self._weights(k), block.costs(change))
+            moved[block.buyers] = (own[block.buyers] + pulled) / heights[block.buyers]
+        return _Change(change, moved, goods_aim - 1.0 - change / self.prices)
 
     def _foreseen(self, change: _Change) -> tuple[float, float, Floats]:
         """Return the mu to aim for, the mean product now, and how the levels change, by the predictor's change."""
@@ -135,7 +139,7 @@ class LeontiefPath:
         total = cross = bend = 0.0  # sums of r z, r dz, dz dr + r dz
         level_change = -self.levels
         for k, block in enumerate(self.scaled.blocks):
-            fall = self._falls[k]  # dz/z; dr/r is its negative less 1
+            fall = self._fall(k, change)
             low, high = min(low, float(fall.min())), max(high, float(fall.max()))
             product = self.rates[k] * self.reduced[k]
             total += float(product.sum())
@@ -143,27 +147,31 @@ class LeontiefPath:
             cross += float(product.sum())
             bend -= float(product.ravel() @ fall.ravel())
             level_change[block.buyers] -= np.einsum("tn,tn,tn->n", block.yields, self.rates[k], fall)
+        rises = change.prices / self.prices
         along = _length(1.0 + high, change.slacks)
-        down = _length(-low, change.prices, change.marginal)
+        down = _length(-low, rises, change.marginal / self.marginal)
         goods = self.prices * self.slacks
         mean = (total + float(goods.sum())) / self.scaled.unknowns
         after = total + down * cross - along * (total + cross) + along * down * (bend - cross)
-        after += float((goods * (1.0 + down * change.prices) * (1.0 + along * change.slacks)).sum())
+        after += float((goods * (1.0 + down * rises) * (1.0 + along * change.slacks)).sum())
         left = min(1.0, max(after / self.scaled.unknowns / mean, 0.0))
         return mean * left**3, mean, level_change
 
     def _move(self, change: _Change, share: float) -> None:
         """Go that share of the way to the boundary, or the whole step."""
         low, lowest = math.inf, math.inf
-        for fall, aims in zip(self._falls, self._aims, strict=True):
+        for k, aims in enumerate(self._aims):
+            fall = self._fall(k, change)
             aims -= 1.0
             aims -= fall  # dr/r
             low, lowest = min(low, float(fall.min())), min(lowest, float(aims.min()))
+        rises, own_rises = change.prices / self.prices, change.marginal / self.marginal
         along = min(1.0, share * _length(-lowest, change.slacks, most=math.inf))
-        down = min(1.0, share * _length(-low, change.prices, change.marginal, most=math.inf))
+        down = min(1.0, share * _length(-low, rises, own_rises, most=math.inf))
         if not (math.isfinite(along) and math.isfinite(down)):
             raise np.linalg.LinAlgError("the step is not finite")
-        for k, (fall, aims) in enumerate(zip(self._falls, self._aims, strict=True)):
+        for k, aims in enumerate(self._aims):
+            fall = self._fall(k, change)
             aims *= along
             aims += 1.0
             self.rates[k] *= aims
@@ -171,8 +179,8 @@ class LeontiefPath:
             fall += 1.0
             self.reduced[k] *= fall
         self.slacks *= 1.0 + along * change.slacks
-        self.prices *= 1.0 + down * change.prices
-        self.marginal *= 1.0 + down * change.marginal
+        self.prices *= 1.0 + down * rises
+        self.marginal *= 1.0 + down * own_rises
         self._set_levels()
 
     def _set_levels(self) -> None:

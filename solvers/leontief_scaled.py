@@ -12,7 +12,7 @@ from ..formulations.volatile_market import VolatileFisherMarket
 # A round that serves a buyer nothing keeps its variable, at a cost that leaves it nothing: no step then needs a mask.
 PROHIBITIVE = 1e30
 # Numbers in one (round, buyer) array of a block.
-BLOCK = 32_768
+BLOCK = 16_384
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
@@ -18,10 +20,8 @@ class GoodsSystem:
     Parameters
     ----------
     scaled : ScaledLeontief
-    curvature : list of ndarray, shape (T, n)
-        Rate over reduced cost, by block of buyers.
-    weights : list of ndarray, shape (T, n)
-        Curvature times yield: ``v_itj = weight_it need_itj``.
+    curvature : iterable of ndarray, shape (T, n)
+        Rate over reduced cost, by block of buyers: ``v_itj = curvature_it yield_it need_itj``.
     levels : ndarray of float, shape (N,)
         The h_i.
     diagonal : ndarray of float, shape (T, J)
@@ -31,8 +31,7 @@ class GoodsSystem:
     def __init__(
         self,
         scaled: ScaledLeontief,
-        curvature: list[Floats],
-        weights: list[Floats],
+        curvature: Iterable[Floats],
         levels: Floats,
         diagonal: Floats,
     ) -> None:
@@ -42,9 +41,9 @@ class GoodsSystem:
         self._by_buyers = count < goods
         rows = np.empty((rounds, resources, count) if self._by_buyers else 0)
         matrix = np.zeros((0, 0) if self._by_buyers else (goods, goods))
-        for block, curve, weight in zip(scaled.blocks, curvature, weights, strict=True):
+        for block, curve in zip(scaled.blocks, curvature, strict=True):
             blocks += np.einsum("tjn,tkn->tjk", block.needs * curve[:, None, :], block.needs, optimize=False)
-            shares = (weight / np.sqrt(levels[block.buyers]))[:, None, :]
+            shares = (curve * block.yields / np.sqrt(levels[block.buyers]))[:, None, :]
             if self._by_buyers:
                 np.multiply(block.needs, shares, out=rows[:, :, block.buyers])
             else:

@@ -26,10 +26,11 @@ FARTHEST = 2.0
 # The least demand for a good, as a share of all budgets: its price does not fall to 0.
 LEAST_DEMAND = 1e-9
 TINY = np.finfo(np.float64).tiny
-# A move is slow if it leaves more of the gap than this.
-SLOW, SLOW_NEARLY, NEARLY = 0.6, 0.9, 10.0
-STALLED = 0.75
-DAMP = 1.4
+# Listed pairs: demand is taken to be so many times as steep as it is, against overshooting where buyers are few.
+WARY = 1.4
+# Buyers choose more sharply when a move leaves more of the gap than SLOW, or, within NEARLY times the gap that is asked
+# for, than SLOW_NEARLY. The last sharpness is the one that leaves more of the gap than STALLED.
+SLOW, SLOW_NEARLY, NEARLY, STALLED = 0.6, 0.9, 10.0, 0.75
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,8 @@ def rough_prices(wants: Wants, enough: float) -> Rough:
 
 def _sharpened(edges: Edges, budgets: Floats, prices: Floats, sharpness: int, enough: float) -> Rough:
     """Go on with listed pairs alone."""
-    found, bound = None, np.inf
-    least, before = np.inf, np.inf
+    found = Rough(prices, edges, np.zeros(len(edges)), -np.inf)
+    bound = gap = last_gap = np.inf
     while True:
         ratios = edges.worth / prices[edges.good]
         most = edges.most(ratios)
@@ -85,24 +86,23 @@ def _sharpened(edges: Edges, budgets: Floats, prices: Floats, sharpness: int, en
         near = ratios > MATTERS
         ratios /= edges.by_buyers(ratios)[edges.buyer]
         spent = ratios * budgets[edges.buyer]
-        demand = edges.by_goods(spent)
-        shares = spent / np.maximum(demand, TINY)[edges.good]
+        demand = np.maximum(edges.by_goods(spent), TINY)
+        shares = spent / demand[edges.good]
         welfare = float(budgets @ np.log(edges.by_buyers(edges.worth * shares)))
         proved = float(budgets @ np.log(budgets * most)) + math.log(paid)
-        if found is None or proved < bound:
-            bound, found = proved, replace(found, prices=prices) if found else Rough(prices, edges, shares, welfare)
         if welfare > found.welfare:
             found = Rough(found.prices, edges, shares, welfare)
-        slow_at = SLOW if least > NEARLY * enough else SLOW_NEARLY
-        slow = not proved - welfare < slow_at * least
-        least = min(least, proved - welfare)
-        if bound - found.welfare <= enough:
+        if proved < bound:
+            bound, found = proved, replace(found, prices=prices)
+        slow = not proved - welfare < (SLOW if gap > NEARLY * enough else SLOW_NEARLY) * gap
+        gap = min(gap, proved - welfare)
+        ended = slow and (gap > STALLED * last_gap or sharpness == LAST_SHARPNESS)
+        if bound - found.welfare <= enough or ended:
             return found
-        prices = _moved(prices, demand, DAMP*(1.0 - edges.by_goods(spent * ratios) / np.maximum(demand, TINY)), sharpness)
+        steepness = WARY * (1.0 - edges.by_goods(spent * ratios) / demand)
+        prices = _moved(prices, demand, steepness, sharpness)
         if slow:
-            if least > STALLED * before or sharpness == LAST_SHARPNESS:
-                return found
-            least, before = np.inf, least
+            gap, last_gap = np.inf, gap
             sharpness += 1
         near |= (edges.by_goods(near.astype(np.float64)) == 0)[edges.good]  # no good is left without a buyer
         if np.count_nonzero(near) < KEPT_SHARE * len(edges):

@@ -145,6 +145,7 @@ class Wants:
         return np.empty((max(1, BLOCK_ENTRIES // self.market.num_goods), self.market.num_goods))
 
     def blocks(self, buyers: Indices) -> Iterator[Indices]:
+        """Yield buyers in blocks for which there is room."""
         step = max(1, BLOCK_ENTRIES // self.market.num_goods)
         for start in range(0, len(buyers), step):
             yield buyers[start : start + step]

@@ -25,7 +25,7 @@ GAPS = (1e-3, 1e-6)
 OURS = "interior_point"
 # A peer gets this many times as long as OURS, and no less than SHORTEST seconds; then it has lost.
 PATIENCE, SHORTEST = 10.0, 2.0
-# A solve is timed so many times in its process, each time on a market made anew, unless the first took longer than this.
+# A solve is timed so many times in its process, on a market made anew, unless the first took longer than this.
 REPEATS, REPEATED_S = 5, 1.0
 # Seconds for OURS, and what any process may take beyond its limit, to start and to make its market, before it is ended.
 LONGEST, GRACE = 60.0, 20.0

@@ -315,7 +315,7 @@ def test_the_reduced_system_is_the_whole_one(buyers, resources, rounds):
         own = (weights[:, None, i] * block.needs[:, :, i]).ravel()
         dense -= np.outer(own, own) / heights[i]
     right = rng.normal(size=(rounds, resources))
-    found = GoodsSystem(scaled, [curvature], [weights], heights, diagonal).solve(right)
+    found = GoodsSystem(scaled, [curvature], heights, diagonal).solve(right)
     assert found == pytest.approx(np.linalg.solve(dense, right.ravel()).reshape(rounds, resources), rel=1e-8)
     assert goods > buyers or buyers == 30
 
