@@ -89,12 +89,12 @@ class Edges:
         others = extra + self._by_large(np.where(main, 0.0, entries))
         return np.where(main, others[self.large], total - entries) / total
 
-    def gram(self, entries: Floats, divisors: Floats) -> Floats:
-        """Return ``V' diag(1/divisors) V`` of the matrix of entries, its rows the larger side.
+    def gram(self, entries: Floats, divisors: Floats, total: Floats) -> Floats:
+        """Return ``V' diag(1/divisors) V`` of the matrix of entries, its rows the larger side, in `total`.
 
-        Only its upper triangle is meant, and its diagonal is left to the caller; the next call overwrites it.
+        Only its upper triangle is meant, and its diagonal is left to the caller.
         """
-        size, total = self.num_small, self._square
+        size = self.num_small
         total.fill(0.0)
         if not self.in_blocks:
             first, second, cell = self._pairs
@@ -110,11 +110,6 @@ class Edges:
             block[self.large[part] - start, self.small[part]] = root[part]
             total += block.T @ block
         return total
-
-    @cached_property
-    def _square(self) -> Floats:
-        """Room for the Gram matrix: what is made anew, the system clears anew."""
-        return np.empty((self.num_small, self.num_small))
 
     def _most_of_large(self, entries: Floats) -> Floats:
         return np.asarray(np.maximum.reduceat(entries, self.starts[:-1]))

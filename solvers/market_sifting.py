@@ -122,10 +122,7 @@ class Sifting:
             return self.watch.stops()
         whole = wants.num_pairs <= max(FEW_PAIRS, FEW_PER_SIDE * sides)
         if self._best is None and not whole:
-            found = rough_prices(wants, ENOUGH * self.watch.tolerance)
-            if np.isfinite(found.welfare):
-                self.welfare, self.edges, self.shares = found.welfare, found.edges, found.shares
-            self._try(found.prices)
+            self._start_roughly()
             if self.gap <= self.watch.tolerance:
                 return None
         if self._best is not None:
@@ -142,6 +139,13 @@ class Sifting:
                 return limit
             per_side = math.ceil(GROWTH * per_side)
             anew = end is End.STUCK
+
+    def _start_roughly(self) -> None:
+        """Start from rough prices and what soft demand hands out at them."""
+        found = rough_prices(self.wants, ENOUGH * self.watch.tolerance)
+        if np.isfinite(found.welfare):
+            self.welfare, self.edges, self.shares = found.welfare, found.edges, found.shares
+        self._try(found.prices)
 
     def _first_pairs(self, sides: int) -> int:
         """Return how many pairs to take for each buyer and each good at the best prices."""

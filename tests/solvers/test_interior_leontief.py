@@ -258,13 +258,14 @@ def test_progress_and_log(capsys):
     assert lines[-1].startswith(f"step {len(heard):3d}  welfare ")
 
 
-def test_memory_is_a_few_copies_of_the_data():
-    problem = random_leontief_market(8_000, 4, 20)
+def test_memory_stays_within_four_times_the_data():
+    """The market itself is one of the four."""
+    problem = random_leontief_market(10_000, 3, 20)
     assert problem.served.any()
     tracemalloc.start()
     try:
         solved(problem, 1e-3)
-        assert tracemalloc.get_traced_memory()[1] <= 4.0 * problem.requirements.nbytes
+        assert tracemalloc.get_traced_memory()[1] <= 3.0 * problem.requirements.nbytes
     finally:
         tracemalloc.stop()
 

@@ -1,6 +1,7 @@
 """The interior point for linear markets: certified on every kind of market, whatever its scales, by every route."""
 
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -182,7 +183,9 @@ class TestRoutes:
         weights = 1 + rng.random(max(shape))
         expected = np.triu(table.T @ (table / weights[:, None]), 1)
         for edges in (by_pairs, by_blocks):
-            np.testing.assert_allclose(np.triu(edges.gram(edges.worth, weights), 1), expected, rtol=1e-12)
+            np.testing.assert_allclose(
+                np.triu(edges.gram(edges.worth, weights, np.empty(expected.shape)), 1), expected, rtol=1e-12
+            )
 
     @pytest.mark.parametrize("shape", [(30, 8), (8, 30)])
     @pytest.mark.parametrize("forest", [False, True])
@@ -359,3 +362,16 @@ class TestThreads:
         leave.set()
         thread.join()
         assert [get() for get, _ in _libraries()] == before
+
+
+@pytest.mark.parametrize("shape", [(1000, 60), (300, 200)])
+def test_memory_stays_within_four_times_the_data(shape):
+    """The market itself is one of the four."""
+    solved(random_fisher_market("uniform", 30, 10))  # loads what is loaded late
+    market = random_fisher_market("low_rank", *shape)
+    tracemalloc.start()
+    try:
+        solved(market)
+        assert tracemalloc.get_traced_memory()[1] <= 3.0 * market.utilities.nbytes
+    finally:
+        tracemalloc.stop()
