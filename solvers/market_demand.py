@@ -17,8 +17,9 @@ FIRST_SHARPNESS, LAST_SHARPNESS = 1, 14
 SAMPLE_ENTRIES = 1_000_000
 SAMPLE_BUYERS = 4
 # A pair matters if the buyer spends more than this on the good, relative to the best. When less than LIST_SHARE of all
-# pairs do, only they are asked for; when less than KEPT_SHARE of these do, only those.
-MATTERS, LIST_SHARE, KEPT_SHARE = 1e-5, 0.2, 0.6
+# pairs do, and LIST_PAIRS for each buyer and each good, only they are asked for; when less than KEPT_SHARE of these
+# do, only those.
+MATTERS, LIST_SHARE, LIST_PAIRS, KEPT_SHARE = 1e-5, 0.2, 30, 0.6
 # From this sharpness on, where so many pairs still matter, prices move twice before it rises.
 MOVED_TWICE = 6
 # The farthest that a price moves at once, in logarithms and relative to how sharply buyers choose.
@@ -63,8 +64,9 @@ def rough_prices(wants: Wants, enough: float) -> Rough:
     prices, sharpness = wants.first_prices(), FIRST_SHARPNESS
     if not wants.market.is_sparse:
         buyers = wants.sample(max(SAMPLE_ENTRIES // wants.num_goods, SAMPLE_BUYERS * wants.num_goods))
+        few = min(LIST_SHARE, LIST_PAIRS * (wants.num_buyers + wants.num_goods) / wants.num_pairs)
         matter, again = 1.0, False
-        while matter > LIST_SHARE and sharpness < LAST_SHARPNESS:
+        while matter > few and sharpness < LAST_SHARPNESS:
             demand, steepness, matter = _demand_of_all(wants, prices, buyers, sharpness)
             prices = _moved(prices, demand, steepness, sharpness)
             again = not again and sharpness >= MOVED_TWICE and matter > LIST_SHARE
