@@ -1,12 +1,16 @@
 """`equipoise plan`: exit codes, the plan as JSON, the files, and one line for every failure."""
 
+import array
 import copy
+import fcntl
 import io
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
+import time
 
 import jsonschema
 import numpy as np
@@ -306,9 +310,13 @@ def test_ctrl_c_during_a_solve_is_130(tmp_path):
     source = tmp_path / "hard.json"
     source.write_text(json.dumps(instance_of(random_window(np.random.default_rng(0), jobs=60, gpus=8))))
     reader, writer = os.pipe()
-    # The command is interrupted while it waits for the rest of its input: past the imports, whatever the machine.
+    # The command is interrupted once it has read some input and waits for the rest: past the imports, on any machine.
     child = command("plan", "-", stdin=reader)
     os.write(writer, source.read_bytes()[:100])
+    unread = array.array("i", [100])
+    while unread[0]:
+        time.sleep(0.02)
+        fcntl.ioctl(reader, termios.FIONREAD, unread)
     while True:
         try:
             child.wait(0.5)
