@@ -13,10 +13,11 @@ from ..formulations.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: its cells by column name, and where it stands for error messages."""
+    """One line of a table: its cells by column name, and where it stands: in words for messages, and the number."""
 
     cells: dict[str, str]
     place: str
+    line: int
 
     def text(self, column: str) -> str:
         """Return a cell that must not be empty."""
@@ -90,6 +91,6 @@ def read_rows(path: Path, required: Sequence[str]) -> Iterator[Row]:
                 raise InvalidInput(
                     "line", ",".join(cells), f"{len(cells)} cells, the header has {len(header)} ({place})"
                 )
-            yield Row(dict(zip(header, (cell.strip() for cell in cells), strict=True)), place)
+            yield Row(dict(zip(header, (cell.strip() for cell in cells), strict=True)), place, reader.line_num)
     except csv.Error as error:
         raise InvalidInput("line", str(error), f"not CSV ({path.name}, line {reader.line_num})") from None

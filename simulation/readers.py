@@ -6,13 +6,16 @@ import csv
 import os
 import re
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ..formulations.errors import InvalidInput
 from .cells import Row, read_lines, read_rows
 from .trace import MODES, Runs, Trace, schedule_text
+from .trace_source import TraceSource
 
 _REQUIRED = ("job_id", "model", "batch_size", "scale_factor", "mode", "total_steps", "arrival_time_s")
 
@@ -22,6 +25,21 @@ _GAVEL_COLUMNS = {
     12: (*_GAVEL, "mode", "priority_weight", "SLO", "duration", "arrival_time"),
 }
 _JOB_TYPE = re.compile(r"(?P<model>\S+)(?: \(batch size (?P<batch_size>\d+)\))?")
+# What the files call the fields of a trace, where they differ.
+_SHOCKWAVE_NAMES = {
+    "num_gpus": "scale_factor",
+    "arrival_s": "arrival_time_s",
+    "weight": "priority_weight",
+    "total_epochs": "num_epochs",
+    "schedule": "profile_bs_schedule_rle",
+}
+_GAVEL_NAMES = {
+    "model": "job_type",
+    "batch_size": "job_type",
+    "num_gpus": "scale_factor",
+    "arrival_s": "arrival_time",
+    "weight": "priority_weight",
+}
 # Gavel's job types name no batch size for these two; the published throughput tables list both at 4.
 _UNSTATED_BATCH_SIZE = {"A3C": 4, "CycleGAN": 4}
 
@@ -61,8 +79,9 @@ def read_shockwave(path: str | Path) -> Trace:
     epochs = np.array([_epochs(row) for row in rows]) if "num_epochs" in rows[0].cells else None
     schedule = [_schedule(row) for row in rows] if "profile_bs_schedule_rle" in rows[0].cells else None
     weighted = "priority_weight" in rows[0].cells
-    return Trace(
-        job_id=[_id(row.text("job_id")) for row in rows],
+    return _trace(
+        TraceSource(path.name, [row.line for row in rows], _SHOCKWAVE_NAMES),
+        job_id=_unique_ids(rows),
         model=[row.text("model") for row in rows],
         batch_size=np.array([row.integer("batch_size", 1) for row in rows]),
         num_gpus=np.array([row.integer("scale_factor", 1) for row in rows]),
@@ -102,11 +121,13 @@ def read_gavel(path: str | Path) -> Trace:
         width = len(cells) if width is None else width
         if len(cells) != width:
             raise InvalidInput("line", line, f"{len(cells)} columns, the lines above have {width} ({place})")
-        rows.append(Row(dict(zip(_GAVEL_COLUMNS[width], (cell.strip() for cell in cells), strict=True)), place))
+        named = dict(zip(_GAVEL_COLUMNS[width], (cell.strip() for cell in cells), strict=True))
+        rows.append(Row(named, place, number))
     if not rows:
         raise InvalidInput("path", str(path), "the file holds no job")
     kinds = [_job_type(row) for row in rows]
-    return Trace(
+    return _trace(
+        TraceSource(path.name, [row.line for row in rows], _GAVEL_NAMES),
         job_id=range(len(rows)),
         model=[model for model, _ in kinds],
         batch_size=np.array([batch_size for _, batch_size in kinds]),
@@ -154,6 +175,22 @@ def write_shockwave(trace: Trace, path: str | Path) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _trace(source: TraceSource, **columns: Any) -> Trace:
+    try:
+        return Trace(**columns, source=source)
+    except InvalidInput as error:
+        raise source.locate(error) from None
+
+
+def _unique_ids(rows: Sequence[Row]) -> list[str | int]:
+    first: dict[str | int, int] = {}
+    for index, row in enumerate(rows):
+        value = _id(row.text("job_id"))
+        if first.setdefault(value, row.line) != row.line:
+            raise InvalidInput("job_id", value, f"the same id as on line {first[value]} ({row.place})", index=index)
+    return list(first)
 
 
 def _id(text: str) -> str | int:

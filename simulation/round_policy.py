@@ -79,14 +79,14 @@ class RoundState:
     round : int
         From 0.
     time_s : float
-        When the round starts.
+        When the round starts; with `RoundRules.plan_ahead` the middle of the round before, and all else as of then.
     round_s : float
         Seconds a round lasts at most (D).
     gpu_types : tuple of str, length K
     gpus : ndarray of int, shape (K,)
         GPUs of each type (M_k).
     jobs : tuple of RoundJob, length m
-        Arrived and unfinished, in the order of the trace.
+        Arrived and unfinished, by arrival and then id, whatever the order of the trace.
     arrived, completed, rescaled : int
         Jobs that arrived, completed, or had their batch size changed since the policy was last called.
     since_call_s : float
@@ -201,6 +201,9 @@ class RoundPolicy(Protocol):
 
 
 def due_on_events(state: RoundState, interval_s: float) -> bool:
-    """Whether anything happened since the last call, and that is at least so long ago (Gavel's rule)."""
+    """Whether anything happened since the last call, and that is at least so long ago (Gavel's rule).
+
+    A call at time 0 counts as none, as in the released code, whose clock of calls starts at 0.
+    """
     happened: Any = state.arrived or state.completed or state.rescaled
-    return bool(happened) and state.since_call_s >= interval_s
+    return bool(happened) and (state.since_call_s >= interval_s or state.since_call_s >= state.time_s)

@@ -16,6 +16,8 @@ from ..formulations.errors import InvalidInput
 if TYPE_CHECKING:
     import pandas as pd
 
+    from .trace_source import TraceSource
+
 MODES = ("static", "accordion", "gns")
 
 # Successive (batch size, epochs) stretches of one job.
@@ -49,6 +51,8 @@ class Trace:
     schedule : sequence of sequence of (int, int), length N, optional
         The true (batch size, epochs) stretches of each job, the first at the initial batch size; the epochs of a job
         add up to its total_epochs. None where the file does not say: the profiles' rules then do.
+    source : TraceSource, optional
+        Where the jobs stand in a file, for errors that are found later; the readers set it.
 
     Raises
     ------
@@ -66,6 +70,7 @@ class Trace:
     weight: NDArray[np.float64] = None  # type: ignore[assignment]  # ones, once constructed
     total_epochs: NDArray[np.int64] | None = None
     schedule: Sequence[Runs] | None = None
+    source: TraceSource | None = None
 
     def __post_init__(self) -> None:
         def put(name: str, value: Any) -> None:
@@ -135,7 +140,15 @@ class Trace:
             weight=self.weight[chosen],
             total_epochs=None if epochs is None else epochs[chosen],
             schedule=None if self.schedule is None else [self.schedule[i] for i in chosen],
+            source=None if self.source is None else self.source.select(chosen.tolist()),
         )
+
+    def locate(self, error: InvalidInput) -> InvalidInput:
+        """Return an error about a job of this trace, by its position, as one that names the file's column and line.
+
+        A trace that was not read from a file, and an error without an index, leave it as it is.
+        """
+        return error if self.source is None else self.source.locate(error)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the trace as a pandas table, one row per job; `schedule` is text such as "32x28 256x64"."""
