@@ -8,6 +8,8 @@
 ('OPTIMAL', [2, 2])
 """
 
+from .formulations.allox_matching import AlloxMatching
+from .formulations.allox_plan import AlloxPlan
 from .formulations.equilibrium import Equilibrium
 from .formulations.errors import (
     BackendNotFound,
@@ -18,9 +20,20 @@ from .formulations.errors import (
     NoSolution,
     UnsupportedProblem,
 )
+from .formulations.finish_time_fairness import FinishTimeFairness
 from .formulations.fisher_market import FisherMarket
+from .formulations.gang_makespan import GangMakespan
+from .formulations.gang_schedule import GangSchedule
+from .formulations.goodput_allocation import GoodputAllocation
+from .formulations.goodput_plan import GoodputPlan
+from .formulations.max_min_fairness import MaxMinFairness
+from .formulations.max_sum_throughput import MaxSumThroughput
+from .formulations.min_total_duration import MinTotalDuration
+from .formulations.open_shop import OpenShop
 from .formulations.program import ProblemClass, Program, Residuals
 from .formulations.program_builder import ProgramBuilder
+from .formulations.share_polytope import GpuShares
+from .formulations.shop_schedule import ShopSchedule
 from .formulations.stochastic_chain import JobChain
 from .formulations.stochastic_market import StochasticMarket
 from .formulations.stochastic_plan import StochasticPlan
@@ -37,6 +50,8 @@ from .solvers.solve import solve
 __version__ = "0.1.0"
 
 __all__ = [
+    "AlloxMatching",
+    "AlloxPlan",
     "BackendNotFound",
     "BackendRow",
     "BackendTable",
@@ -45,14 +60,24 @@ __all__ = [
     "CandidateTable",
     "Equilibrium",
     "EquipoiseError",
+    "FinishTimeFairness",
     "FisherMarket",
+    "GangMakespan",
+    "GangSchedule",
+    "GoodputAllocation",
+    "GoodputPlan",
+    "GpuShares",
     "HistoryPoint",
     "InvalidInput",
     "Isolation",
     "JobChain",
     "LicenseLimit",
     "Limit",
+    "MaxMinFairness",
+    "MaxSumThroughput",
+    "MinTotalDuration",
     "NoSolution",
+    "OpenShop",
     "Options",
     "ProblemClass",
     "Program",
@@ -62,6 +87,7 @@ __all__ = [
     "Residuals",
     "Result",
     "ScheduleWindow",
+    "ShopSchedule",
     "StochasticMarket",
     "StochasticPlan",
     "Termination",

@@ -39,21 +39,21 @@ def bench_window(
         time_limit=time_limit,
         rel_gap=rel_gap,
     )
-    return _print_rows(rows, as_json=as_json)
+    return print_rows(rows, as_json=as_json)
 
 
 def bench_handoff(*, as_json: bool) -> int:
     """Hand a large program to HiGHS from this library and from the modelling layers that are installed."""
     from ..validation.benchmark_handoff import handoff_rows
 
-    return _print_rows(handoff_rows(), as_json=as_json)
+    return print_rows(handoff_rows(), as_json=as_json)
 
 
 def bench_prediction(*, jobs: int, seed: int, as_json: bool) -> int:
     """Compare the predictors' errors over the course of generated jobs."""
     from ..validation.benchmark_prediction import prediction_rows
 
-    return _print_rows(prediction_rows(jobs=jobs, seed=seed), as_json=as_json)
+    return print_rows(prediction_rows(jobs=jobs, seed=seed), as_json=as_json)
 
 
 def bench_agreement(
@@ -71,7 +71,7 @@ def bench_agreement(
             kinds=split_names(kinds, "--kinds"),
             on_program=counted,
         )
-    _print_rows([tally.row() for tally in tallies], as_json=as_json)
+    print_rows([tally.row() for tally in tallies], as_json=as_json)
     return FAILED if any(tally.failed for tally in tallies) else OK
 
 
@@ -108,14 +108,76 @@ def bench_market(
                 on_solve=counted,
             )
         )
-    return _print_rows(rows, as_json=as_json)
+    return print_rows(rows, as_json=as_json)
+
+
+def bench_open_shop(
+    *,
+    sizes: list[str] | None,
+    backends: list[str] | None,
+    time_limit: float,
+    preemptive: bool,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Solve Taillard's open shops by each backend, or random ones with preemption."""
+    from ..validation.benchmark_open_shop import open_shop_rows, preemptive_rows
+    from ..validation.taillard import SEEDS
+    from .progress import Counted
+
+    try:
+        wanted = [int(size) for size in split_names(sizes, "--sizes") or []]
+    except ValueError:
+        raise CommandError(f"--sizes {','.join(sizes or [])}: not whole numbers", "give sizes like 4,10,20.") from None
+    if preemptive:
+        return print_rows(preemptive_rows(sizes=wanted or (10, 30, 100, 200), seed=seed), as_json=as_json)
+    with Counted("solves") as counted:
+        rows = list(
+            open_shop_rows(
+                sizes=wanted or tuple(SEEDS), names=split_names(backends), time_limit=time_limit, on_solve=counted
+            )
+        )
+    return print_rows(rows, as_json=as_json)
+
+
+def bench_shares(
+    *,
+    jobs: int,
+    types: int,
+    distinct: int | None,
+    problems: list[str] | None,
+    peers: list[str] | None,
+    rel_gap: float,
+    time_limit: float,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Share GPUs among random jobs with our own backend and its peers."""
+    from ..validation.benchmark_shares import PEERS, PROBLEMS, share_rows
+    from .progress import Counted
+
+    with Counted("solves") as counted:
+        rows = list(
+            share_rows(
+                jobs=jobs,
+                types=types,
+                distinct=distinct,
+                problems=split_names(problems, "--problems") or PROBLEMS,
+                peers=split_names(peers, "--peers") or tuple(PEERS),
+                rel_gap=rel_gap,
+                time_limit=time_limit,
+                seed=seed,
+                on_solve=counted,
+            )
+        )
+    return print_rows(rows, as_json=as_json)
 
 
 def bench_door(*, jobs: int, gpus: int, repeats: int, as_json: bool) -> int:
     """Time `solve` beside the bare solvers on the same window."""
     from ..validation.benchmark_door import door_rows
 
-    return _print_rows(door_rows(jobs=jobs, gpus=gpus, repeats=repeats), as_json=as_json)
+    return print_rows(door_rows(jobs=jobs, gpus=gpus, repeats=repeats), as_json=as_json)
 
 
 def split_names(given: list[str] | None, option: str = "--backends") -> list[str] | None:
@@ -128,7 +190,8 @@ def split_names(given: list[str] | None, option: str = "--backends") -> list[str
     return names
 
 
-def _print_rows(rows: Iterable[Mapping[str, Any]], *, as_json: bool) -> int:
+def print_rows(rows: Iterable[Mapping[str, Any]], *, as_json: bool) -> int:
+    """Print rows as a table, or as JSON, one row a line."""
     table = [{key: _plain(value) for key, value in row.items()} for row in rows]
     if as_json:
         lines = ",\n".join(f" {json.dumps(row, allow_nan=False)}" for row in table)

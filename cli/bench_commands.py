@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -100,6 +101,68 @@ def _bench_door(
     return partial(bench_door, jobs=jobs, gpus=gpus, repeats=repeats, as_json=as_json)
 
 
+@bench_app.command("open-shop")
+def _bench_open_shop(
+    sizes: Annotated[
+        list[str] | None, typer.Option(metavar="N[,N]", help="Jobs and machines of Taillard's instances: 4 to 20.")
+    ] = None,
+    backends: Annotated[
+        list[str] | None, typer.Option(metavar="NAME[,NAME]", help="Backends to measure [cp_sat_schedule,highs].")
+    ] = None,
+    time_limit: Annotated[float, typer.Option(help="Seconds for each instance.")] = 10.0,
+    preemptive: Annotated[bool, typer.Option("--preemptive", help="Random instances with preemption instead.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the random instances.")] = 0,
+    as_json: Json = False,
+) -> Action:
+    """Solve Taillard's sixty open shops to their known optima, or large random ones with preemption."""
+    from .bench import bench_open_shop
+
+    return partial(
+        bench_open_shop,
+        sizes=sizes,
+        backends=backends,
+        time_limit=time_limit,
+        preemptive=preemptive,
+        seed=seed,
+        as_json=as_json,
+    )
+
+
+@bench_app.command("shares")
+def _bench_shares(
+    jobs: Annotated[int, typer.Option(help="Jobs.")] = 100_000,
+    types: Annotated[int, typer.Option(help="Types of GPU.")] = 3,
+    distinct: Annotated[int | None, typer.Option(help="Different jobs among them [all].")] = None,
+    problems: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[,NAME]", help="max_min, water_filling, max_sum, duration; all by default."),
+    ] = None,
+    peers: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[,NAME]", help="share_prices, highs simplex, highs ipm, clarabel; all by default."),
+    ] = None,
+    rel_gap: Annotated[float, typer.Option(help="Stop at this certified gap.")] = 1e-6,
+    time_limit: Annotated[float, typer.Option(help="Seconds for each solve.")] = 60.0,
+    seed: Annotated[int, typer.Option(help="Seed of the jobs.")] = 0,
+    as_json: Json = False,
+) -> Action:
+    """Share GPUs among random jobs with our own backend and general ones."""
+    from .bench import bench_shares
+
+    return partial(
+        bench_shares,
+        jobs=jobs,
+        types=types,
+        distinct=distinct,
+        problems=problems,
+        peers=peers,
+        rel_gap=rel_gap,
+        time_limit=time_limit,
+        seed=seed,
+        as_json=as_json,
+    )
+
+
 @bench_app.command("market")
 def _bench_market(
     sizes: Annotated[
@@ -128,5 +191,38 @@ def _bench_market(
         backends=backends,
         seed=seed,
         patience=patience,
+        as_json=as_json,
+    )
+
+
+@bench_app.command("shockwave")
+def _bench_shockwave(
+    figure: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A figure from the list, or all; without it, the list.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Jobs of a generated workload.")] = 120,
+    gpus: Annotated[int | None, typer.Option(help="GPUs [as many per job as in the paper].")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the first workload.")] = 0,
+    repeats: Annotated[int, typer.Option(help="Workloads to average over.")] = 3,
+    data: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Data sets, for Figure 17: a folder with pollux/.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write tables and plots as a page.")
+    ] = None,
+    as_json: Json = False,
+) -> Action:
+    """Run the experiments of the Shockwave paper, and say which come out in shape."""
+    from .bench_shockwave import bench_shockwave
+
+    return partial(
+        bench_shockwave,
+        figure=figure,
+        jobs=jobs,
+        gpus=gpus,
+        seed=seed,
+        repeats=repeats,
+        data=data,
+        out=out,
         as_json=as_json,
     )

@@ -71,13 +71,15 @@ def full():
 
 def test_with_the_core_alone_everything_has_an_answer_and_the_rest_says_why_it_is_missing(full):
     core = outcome(*OPTIONAL)
-    assert core["usable"] == ["marginal", "proportional_response", "interior_point", "highs", "scipy"]
+    special = ["marginal", "proportional_response", "interior_point", "share_prices", "finish_time", "matching"]
+    assert core["usable"] == [*special, "goodput", "birkhoff", "gang_packing", "highs", "scipy"]
     assert core["window"] == full["window"]
     assert [core[kind][0] for kind in ("LP", "MILP", "LOG", "MILOG")] == ["highs"] * 4
     assert all(core[kind][1] == "OPTIMAL" for kind in ("LP", "MILP", "LOG", "MILOG", "window"))
     assert set(core["reasons"]) == {row.name for row in eq.backends()} - set(core["usable"])
     for name, reason in core["reasons"].items():
-        assert f"pip install 'equipoise[{name.split(':')[0]}]'" in reason
+        extra = "ortools" if name == "cp_sat_schedule" else name.split(":")[0]
+        assert f"pip install 'equipoise[{extra}]'" in reason
     for kind in ("LP", "MILP", "MILOG", *MARKETS):
         assert core[kind] == full[kind]  # to the last bit
     assert all(core[kind][1] == "OPTIMAL" for kind in MARKETS)

@@ -1,0 +1,206 @@
+"""Compiled loops over jobs that share GPUs: who is alike, and the cheapest way of a job to reach a rate at prices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def alike(rows: Any) -> Any:
+    """Find equal rows, shape (N, C), by a table of their bits.
+
+    Returns the first job of each group in the order of jobs, the group of each job, and the size of each group.
+    """
+    count, width = rows.shape
+    bits = rows.view(np.uint64)
+    size = 8
+    while size < 2 * count:
+        size *= 2
+    table = np.full(size, -1, np.int64)
+    first = np.empty(count, np.int64)
+    of_job = np.empty(count, np.int64)
+    sizes = np.zeros(count)
+    groups = 0
+    for j in range(count):
+        key = np.uint64(1469598103934665603)
+        for c in range(width):
+            key = (key ^ bits[j, c]) * np.uint64(0x9E3779B97F4A7C15)
+            key ^= key >> np.uint64(29)
+        at = np.int64(key & np.uint64(size - 1))
+        while True:
+            group = table[at]
+            if group < 0:
+                table[at] = groups
+                first[groups] = j
+                group = groups
+                groups += 1
+                break
+            same = True
+            for c in range(width):
+                if bits[first[group], c] != bits[j, c]:
+                    same = False
+                    break
+            if same:
+                break
+            at = (at + 1) & (size - 1)
+        of_job[j] = group
+        sizes[group] += 1.0
+    return first[:groups].copy(), of_job, sizes[:groups].copy()
+
+
+@njit(cache=True)
+def hull_point(worth: Any, cost: Any, least: float) -> Any:
+    """Find the cheapest shares x >= 0, sum x <= 1, worth.x >= least of one job: a point of a lower hull.
+
+    In the dual, least y - h(y) is to be largest over y >= 0, with h(y) = max(0, max_k (y worth_k - cost_k)). Its lines
+    are walked from y = 0 in the order of their slopes until these reach `least`.
+
+    Returns
+    -------
+    y_low, y_high : float
+        Between them any y is optimal: what one more unit of the rate costs, from the left and from the right.
+    before, at : int
+        The two types that are mixed; -1 is not running.
+    share : float
+        Of `at`; `before` has the rest. nan if no shares reach `least`.
+    """
+    kinds = len(worth)
+    at, before = -1, -1
+    slope, height = 0.0, 0.0
+    for k in range(kinds):
+        if worth[k] > 0 and (-cost[k] > height or (-cost[k] == height and worth[k] > slope)):
+            at, slope, height = k, worth[k], -cost[k]
+    y = 0.0
+    if slope > least:
+        return 0.0, 0.0, at, at, 1.0
+    base = 0.0
+    before = at
+    while True:
+        following, next_y = -1, np.inf
+        here = 0.0 if at < 0 else cost[at]
+        for k in range(kinds):
+            if worth[k] > slope:
+                crossing = (cost[k] - here) / (worth[k] - slope)
+                if crossing < next_y or (crossing == next_y and worth[k] > worth[following]):
+                    following, next_y = k, crossing
+        if slope >= least:  # exactly: a vertex of the hull
+            return y, max(y, next_y), at, at, 1.0
+        if following < 0:
+            return y, np.inf, at, at, np.nan
+        before, base = at, slope
+        at, slope, y = following, worth[following], max(y, next_y)
+        if slope > least:
+            return y, y, before, at, (least - base) / (slope - base)
+
+
+@njit(cache=True)
+def cheapest(
+    worth: Any, gangs: Any, counts: Any, prices: Any, reward: float, least: Any, rising: float, usage: Any
+) -> Any:
+    """Find what all jobs pay at least: the sum of counts_i min (gangs_i prices - reward worth_i).x_i.
+
+    Each over x >= 0, sum x <= 1, worth_i.x >= least_i. Adds the GPUs that they then use to `usage`, shape (K,).
+    Returns the sum, its slope per unit of every `least` that is at least `rising`, and the shares' worth; inf if a job
+    cannot reach its rate.
+    """
+    groups, kinds = worth.shape
+    cost = np.empty(kinds)
+    total, lost, slope, gained = 0.0, 0.0, 0.0, 0.0
+    for i in range(groups):
+        for k in range(kinds):
+            cost[k] = gangs[i] * prices[k] - reward * worth[i, k]
+        low, _, before, at, share = hull_point(worth[i], cost, least[i])
+        if np.isnan(share):
+            return np.inf, 0.0, 0.0
+        paid, got = 0.0, 0.0
+        if at >= 0:
+            paid += share * cost[at]
+            got += share * worth[i, at]
+            usage[at] += counts[i] * gangs[i] * share
+        if before >= 0 and before != at:
+            paid += (1.0 - share) * cost[before]
+            got += (1.0 - share) * worth[i, before]
+            usage[before] += counts[i] * gangs[i] * (1.0 - share)
+        term = counts[i] * paid - lost  # Kahan's sum: a bound's last digits count
+        added = total + term
+        lost = (added - total) - term
+        total = added
+        if least[i] >= rising:
+            slope += counts[i] * low
+        gained += counts[i] * got
+    return total, slope, gained
+
+
+@njit(cache=True)
+def most_gained(rates: Any, gangs: Any, counts: Any, prices: Any, usage: Any) -> Any:
+    """Find what all jobs gain at most: the sum of counts_i max(0, max_k (rates_ik - gangs_i prices_k)).
+
+    Adds the GPUs that they then use to `usage`, shape (K,). Returns the sum and the rates reached. Of equal types the
+    first is used, and none where there is nothing to gain.
+    """
+    groups, kinds = rates.shape
+    total, lost, reached = 0.0, 0.0, 0.0
+    for i in range(groups):
+        best, at = 0.0, -1
+        for k in range(kinds):
+            gain = rates[i, k] - gangs[i] * prices[k]
+            if gain > best:
+                best, at = gain, k
+        if at >= 0:
+            usage[at] += counts[i] * gangs[i]
+            reached += counts[i] * rates[i, at]
+            term = counts[i] * best - lost  # Kahan's sum: a bound's last digits count
+            added = total + term
+            lost = (added - total) - term
+            total = added
+    return total, reached
+
+
+@njit(cache=True)
+def dearer(worth: Any, gangs: Any, prices: Any, least: Any) -> Any:
+    """Return what one more unit of its rate costs each job that reaches `least` at least cost, shape (G,)."""
+    groups, kinds = worth.shape
+    cost = np.empty(kinds)
+    rise = np.empty(groups)
+    for i in range(groups):
+        for k in range(kinds):
+            cost[k] = gangs[i] * prices[k]
+        rise[i] = hull_point(worth[i], cost, least[i])[1]
+    return rise
+
+
+@njit(cache=True)
+def add_cheapest(worth: Any, gangs: Any, prices: Any, reward: float, least: Any, weight: float, shares: Any) -> None:
+    """Add `weight` times the shares that `cheapest` finds to `shares`, shape (G, K)."""
+    groups, kinds = worth.shape
+    cost = np.empty(kinds)
+    for i in range(groups):
+        for k in range(kinds):
+            cost[k] = gangs[i] * prices[k] - reward * worth[i, k]
+        _, _, before, at, share = hull_point(worth[i], cost, least[i])
+        if np.isnan(share):
+            continue
+        if at >= 0:
+            shares[i, at] += weight * share
+        if before >= 0 and before != at:
+            shares[i, before] += weight * (1.0 - share)
+
+
+@njit(cache=True)
+def margins(worth: Any, gangs: Any, prices: Any) -> Any:
+    """Return each job's best type at prices (-1: none), and by how much prices may move before another is as good."""
+    groups, kinds = worth.shape
+    choice, doubt = np.empty(groups, np.int64), np.empty(groups)
+    for i in range(groups):
+        best, second, at = 0.0, -np.inf, -1
+        for k in range(kinds):
+            gain = worth[i, k] - gangs[i] * prices[k]
+            if gain > best:
+                best, second, at = gain, best, k
+            elif gain > second:
+                second = gain
+        choice[i], doubt[i] = at, (best - second) / gangs[i]
+    return choice, doubt

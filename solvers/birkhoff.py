@@ -1,0 +1,43 @@
+"""The birkhoff backend: preemptive open shops, exactly, by cutting the work into matchings."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from ..formulations.errors import InvalidInput
+from ..formulations.open_shop import OpenShop
+from ..formulations.open_shop_lists import preemptive_schedule
+from .backend import Answer, Availability, Backend, Progress, Task
+from .options import Options
+from .result import Reason
+
+VERSION = "1"
+
+
+class Birkhoff(Backend):
+    """The makespan is the most work of one job or machine; the schedule is a sum of matchings, as many as it takes."""
+
+    name = "birkhoff"
+    licence = "Apache-2.0"
+    formulations = frozenset({"PreemptiveOpenShop"})
+    honours = frozenset({"threads", "seed", "log"})
+
+    def probe(self) -> Availability:
+        """Say whether numba is installed."""
+        if find_spec("numba") is None:
+            return Availability(False, reason="numba is not installed: pip install numba")
+        return Availability(True, VERSION)
+
+    def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
+        """Return the optimum; it draws nothing, writes no log, and takes one thread and no time worth a limit."""
+        own = options.own(self.name, {})
+        if own:
+            raise InvalidInput("backend_options['birkhoff']", sorted(own), "it has no options")
+        shop: OpenShop = task.problem
+        plan = preemptive_schedule(shop.times)
+        on_progress(plan.makespan, shop.lower_bound, plan)
+        notes = ("bound: the most work of one job or one machine",)
+        return Answer(claim=Reason.OPTIMAL, plan=plan, bound=shop.lower_bound, notes=notes)
+
+
+BACKEND = Birkhoff()
