@@ -1,18 +1,22 @@
 """Policies and estimators that promise no bound, and the planners built from them."""
 
 from .estimators import artifact_ftf, average_contention, egalitarian_ftf, makespan_bound_s, planned_ftf
+from .policies import POLICIES, PolicyEntry, make_policy
 from .prediction import PREDICTORS, Prediction, Predictor, predict
 from .regimes import ACCORDION_REGIMES, regime_limit
 from .window_jobs import predicted_total_s, window_job
 
 __all__ = [
     "ACCORDION_REGIMES",
+    "POLICIES",
     "PREDICTORS",
+    "PolicyEntry",
     "Prediction",
     "Predictor",
     "artifact_ftf",
     "average_contention",
     "egalitarian_ftf",
+    "make_policy",
     "makespan_bound_s",
     "planned_ftf",
     "predict",

@@ -36,7 +36,7 @@ def speed_at(points: Any, relative: Any, push: Any, row: Any) -> Any:
                     above += 1
                     left += value
             cut = left / above
-            if above == count:
+            if 0 <= count <= above:  # never more than before, but for rounding, which would go round and round
                 break
             count = above
         for k in range(kinds):
