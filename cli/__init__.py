@@ -1,1 +1,1 @@
-"""The `equipoise` command: plan, snapshot, backends, demo, bench."""
+"""The `equipoise` command: plan, snapshot, simulate, compare, backends, verify, demo, bench."""

@@ -26,7 +26,7 @@ TRACEBACK_VARIABLE = "EQUIPOISE_TRACEBACK"
 
 SCHEMA_HINT = "`equipoise schema instance` prints the instance format."
 # Commands that read no instance: its format would help nobody there.
-WITHOUT_INSTANCE = ("verify", "bench")
+WITHOUT_INSTANCE = ("verify", "bench", "simulate", "compare")
 
 
 class CommandError(EquipoiseError):

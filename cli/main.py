@@ -15,6 +15,7 @@ import typer
 
 from .bench_commands import Action, Json, bench_app
 from .failures import BROKEN_PIPE, INTERRUPTED, OK, CommandError, explain, traceback_wanted
+from .simulate_commands import compare_options, simulate_options
 
 app = typer.Typer(
     name="equipoise",
@@ -109,6 +110,10 @@ def _snapshot(
         skip_wide=skip_wide,
         out=out,
     )
+
+
+app.command("simulate", short_help="Run a policy on a trace, round by round.")(simulate_options)
+app.command("compare", short_help="Run several policies on a trace, side by side.")(compare_options)
 
 
 @app.command("backends", short_help="List the solvers, check them, or say which one an instance gets.")

@@ -93,15 +93,25 @@ class Counted:
     ----------
     what : str
         What is counted.
+    quiet_s : float
+        Seconds before the bar appears, with the next call.
     """
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, quiet_s: float = 0.0) -> None:
         self._what = what
+        self._quiet_s = quiet_s
+        self._start = 0.0
         self._bar: Any = None
         self._task: Any = None
 
     def __enter__(self) -> Counted:
-        if sys.stderr is not None and sys.stderr.isatty():
+        self._start = time.perf_counter()
+        self._show()
+        return self
+
+    def _show(self) -> None:
+        due = time.perf_counter() - self._start >= self._quiet_s
+        if self._bar is None and due and sys.stderr is not None and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -109,10 +119,10 @@ class Counted:
             self._bar = Progress(*columns, console=Console(stderr=True, highlight=False), transient=True)
             self._task = self._bar.add_task(self._what, total=None)
             self._bar.start()
-        return self
 
     def __call__(self, done: int, total: int) -> None:
         """Show how far it is."""
+        self._show()
         if self._bar is not None:
             self._bar.update(self._task, completed=done, total=total)
 

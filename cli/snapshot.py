@@ -99,8 +99,6 @@ def _tell(message: str) -> None:
 
 
 def _profiles(trace: Path, folder: str | None, cluster: str | None) -> Profiles:
-    from ..simulation import Profiles
-
     if folder is None:
         beside = trace.parent
         if all((beside / name).is_file() for name in PROFILE_FILES):
@@ -109,6 +107,13 @@ def _profiles(trace: Path, folder: str | None, cluster: str | None) -> Profiles:
         else:
             folder = BUILTIN
             _tell("profiles: built in (--profiles FOLDER chooses others)")
+    return named_profiles(folder, cluster)
+
+
+def named_profiles(folder: str, cluster: str | None) -> Profiles:
+    """Return the profiles of a folder, or the package's own for "builtin", which are of no particular cluster."""
+    from ..simulation import Profiles
+
     if folder != BUILTIN:
         for name in PROFILE_FILES:
             if not (Path(folder) / name).is_file():
