@@ -20,7 +20,7 @@ class Birkhoff(Backend):
     name = "birkhoff"
     licence = "Apache-2.0"
     formulations = frozenset({"PreemptiveOpenShop"})
-    honours = frozenset({"threads", "seed", "log"})
+    honours = frozenset({"seed"})
 
     def probe(self) -> Availability:
         """Say whether numba is installed."""
@@ -29,7 +29,7 @@ class Birkhoff(Backend):
         return Availability(True, VERSION)
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Return the optimum; it draws nothing, writes no log, and takes one thread and no time worth a limit."""
+        """Return the optimum; it draws nothing, so every seed gives the same."""
         own = options.own(self.name, {})
         if own:
             raise InvalidInput("backend_options['birkhoff']", sorted(own), "it has no options")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from dataclasses import dataclass, replace
 from typing import Any
@@ -56,6 +57,8 @@ class CpSatSchedule(Backend):
         plan, notes = _start(problem, options)
         low = float(problem.lower_bound)
         on_progress(float(plan.makespan), low, plan)
+        if options.log:
+            sys.stdout.write(f"list: makespan {plan.makespan:g}  bound {low:g}\n")
         if plan.makespan - low <= max(options.rel_gap * plan.makespan, options.abs_gap):
             notes.append("the list meets the bound: CP-SAT was not asked")
             return Answer(claim=Reason.OPTIMAL, plan=plan, bound=low, notes=tuple(notes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from dataclasses import replace
 from importlib.util import find_spec
@@ -59,6 +60,8 @@ class GangPacking(Backend):
         if options.warm_start is not None:
             plan = _offered(problem, options.warm_start, plan, notes)
         on_progress(float(plan.makespan), float(low), plan)
+        if options.log:
+            sys.stdout.write(f"packing: makespan {plan.makespan}  bound {low}\n")
         bound, limit = float(low), Limit.METHOD
         if plan.makespan - low > max(options.rel_gap * plan.makespan, options.abs_gap):
             left = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import replace
 from importlib.util import find_spec
@@ -54,12 +55,16 @@ class Goodput(Backend):
         problem: GoodputAllocation = task.problem
         if len(problem.gpus) == 1 and len(problem.goodputs) * (int(problem.gpus[0]) + 1) <= MOST_CELLS:
             plan = _exact(problem)
+            if options.log:
+                sys.stdout.write(f"exact table: objective {problem.evaluate(plan)[0]:.10g}\n")
             note = "bound: the exact table over jobs and GPUs"
             return Answer(claim=Reason.OPTIMAL, plan=plan, bound=problem.evaluate(plan)[0], notes=(note,))
         prices, bound = best_prices(problem)
         plan = filled(problem, prices)
         objective = problem.evaluate(plan)[0]
         on_progress(objective, bound, plan)
+        if options.log:
+            sys.stdout.write(f"prices: objective {objective:.10g}  bound {bound:.10g}\n")
         notes = ["bound: Lagrangian, by prices of the GPU types"]
         gap = max(options.abs_gap, max(options.rel_gap, CLOSED_GAP) * problem.gap_scale(objective))
         if bound - objective <= gap:

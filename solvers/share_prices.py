@@ -38,7 +38,7 @@ class SharePrices(Backend):
     name = "share_prices"
     licence = "Apache-2.0"
     formulations = frozenset(KINDS)
-    honours = frozenset({"threads", "seed"})
+    honours = frozenset({"seed"})
 
     def probe(self) -> Availability:
         """Say whether numba is installed."""

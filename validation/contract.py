@@ -12,8 +12,17 @@ from ..formulations.errors import EquipoiseError, InvalidInput
 from ..formulations.program import ProblemClass
 from ..solvers.backend import Backend
 from ..solvers.registry import columns_text, find_backend, reads
-from . import contract_limits, contract_markets, contract_optima, contract_options, contract_outcomes, contract_windows
+from . import (
+    contract_formulations,
+    contract_limits,
+    contract_markets,
+    contract_optima,
+    contract_options,
+    contract_outcomes,
+    contract_windows,
+)
 from .contract_check import Check, Failure, Skip
+from .contract_formulations import FORMULATIONS
 from .contract_market_draws import MARKETS
 from .contract_options import Kind
 from .contract_programs import CONTINUOUS, EVERY, INTEGER
@@ -229,6 +238,8 @@ def _label(kind: Kind) -> str:
     return kind if isinstance(kind, str) else kind.value
 
 
+# What every backend is held to in its options.
+DIRECTLY: tuple[Kind, ...] = (*EVERY, WINDOW, *MARKETS, *FORMULATIONS)
 # Topic, case, and the kinds of problem it is run on.
 _TABLE: tuple[tuple[str, Callable[[Check, Any], None], tuple[Kind, ...]], ...] = (
     ("optimal", contract_outcomes.optimal, EVERY),
@@ -266,17 +277,21 @@ _TABLE: tuple[tuple[str, Callable[[Check, Any], None], tuple[Kind, ...]], ...] =
     ("warm-start-used", contract_limits.warm_start_is_used, INTEGER),
     ("same-seed", contract_limits.same_seed, EVERY),
     ("progress", contract_limits.progress, INTEGER),
-    ("optional-options", contract_options.optional_options, (*EVERY, WINDOW, *MARKETS)),
-    ("own-options", contract_options.own_options, (*EVERY, WINDOW, *MARKETS)),
-    ("said-twice", contract_options.said_twice, (*EVERY, WINDOW, *MARKETS)),
-    ("isolated", contract_options.isolated, (*EVERY, WINDOW, *MARKETS)),
-    ("threads", contract_options.threads, (*EVERY, WINDOW, *MARKETS)),
-    ("log", contract_options.log, (*EVERY, WINDOW, *MARKETS)),
+    ("optional-options", contract_options.optional_options, DIRECTLY),
+    ("own-options", contract_options.own_options, DIRECTLY),
+    ("said-twice", contract_options.said_twice, DIRECTLY),
+    ("isolated", contract_options.isolated, DIRECTLY),
+    ("threads", contract_options.threads, DIRECTLY),
+    ("log", contract_options.log, DIRECTLY),
     ("optimal", contract_windows.optimal, (WINDOW,)),
     ("bounds", contract_windows.bounds, (WINDOW,)),
     ("no-time", contract_windows.no_time_at_all, (WINDOW,)),
     ("warm-start", contract_windows.warm_start, (WINDOW,)),
     ("same-seed", contract_windows.same_seed, (WINDOW,)),
+    ("optimal", contract_formulations.optimal, FORMULATIONS),
+    ("gaps", contract_formulations.gaps, FORMULATIONS),
+    ("no-time", contract_formulations.no_time_at_all, FORMULATIONS),
+    ("same-seed", contract_formulations.same_seed, FORMULATIONS),
     ("optimal", contract_markets.optimal, MARKETS),
     ("closed-forms", contract_markets.closed_forms, MARKETS),
     ("gaps", contract_markets.gaps, MARKETS),

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..formulations.errors import BackendUnavailable, InvalidInput
-from ..formulations.market import Market
-from ..formulations.program import ProblemClass, Program
-from ..formulations.window import ScheduleWindow
+from ..formulations.program import ProblemClass
 from ..solvers.backend import OPTIONAL
 from .contract_check import REL_GAP, Check, Failure, Skip
+from .contract_formulations import DRAWS
 from .contract_market_draws import MARKETS, planted_market
 from .contract_programs import INTEGER, knapsack, planted
 from .contract_windows import window
@@ -129,8 +128,10 @@ def feasibility(check: Check, wanted: ProblemClass) -> None:
                 raise Failure(f"residuals {result.residuals} with feasibility_tol={tolerance:g}")
 
 
-def sample(rng: np.random.Generator, kind: Kind) -> Program | ScheduleWindow | Market:
+def sample(rng: np.random.Generator, kind: Kind) -> Any:
     """Draw a small problem of this kind that takes a solver more than its presolve."""
+    if kind in DRAWS:
+        return DRAWS[str(kind)](rng)
     if kind in MARKETS:
         return planted_market(rng, str(kind)).market
     if isinstance(kind, str):
