@@ -20,6 +20,7 @@ from equipoise.solvers.registry import BACKENDS
 from equipoise.validation import contract
 from equipoise.validation import contract_programs as programs
 from equipoise.validation.contract import CASES, ContractBroken, check_backend, chosen_cases
+from equipoise.validation.contract_formulations import FORMULATIONS
 from equipoise.validation.contract_market_draws import MARKETS, UNWEIGHTED
 
 INF = math.inf
@@ -628,6 +629,7 @@ def test_names_of_cases_are_unique_and_say_the_kind():
     assert {case.name.removeprefix(f"{case.topic}-") for case in CASES} == {
         *("LP", "MILP", "LOG", "MILOG", "ScheduleWindow"),
         *MARKETS,
+        *FORMULATIONS,
     }
     assert all(case.run.__doc__ for case in CASES)
 

@@ -1,0 +1,163 @@
+"""The compiled loop that puts the rounds of a window in order; plain Python without numba's decorator (`.py_func`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+# Apart by more than any number of rounds, close enough that doubles still tell 1e-6 of a round.
+_CLASS = 1e9
+
+
+@njit(cache=True)
+def rank_jobs(
+    t: Any,
+    ran: Any,
+    was_running: Any,
+    left: Any,
+    end_slack: Any,
+    end_margin: Any,
+    fair_slack: Any,
+    fair_margin: Any,
+    stay: Any,
+) -> Any:
+    """Return the jobs in the order in which they should get round t; all times in rounds, see `shockwave_order`.
+
+    A job that has had ran[j] of the t rounds before has waited t - ran[j], which is what its slacks have lost.
+    """
+    keys = np.empty(len(ran))
+    for j in range(len(ran)):
+        rest, waited = left[j] - ran[j], t - ran[j]
+        if end_slack[j] - waited <= end_margin:
+            keys[j] = -rest
+        elif abs(fair_slack[j] - waited) <= fair_margin[j]:
+            keys[j] = _CLASS + fair_slack[j] - waited
+        else:
+            keys[j] = 2.0 * _CLASS + (rest * stay if was_running[j] else rest)
+    return np.argsort(keys, kind="mergesort")
+
+
+@njit(cache=True)
+def advance(
+    grants: Any,
+    lead: Any,
+    gangs: Any,
+    capacity: Any,
+    is_running: Any,
+    left: Any,
+    end_slack: Any,
+    end_margin: Any,
+    fair_slack: Any,
+    fair_margin: Any,
+    stay: Any,
+) -> None:
+    """Exchange granted rounds so that jobs get the first `lead` rounds in the order of `rank_jobs`; in place.
+
+    Job i moves from its last round u to an earlier round t in which it does not run; what it displaces there, jobs
+    later in the order that do not run in u, moves to u. Every job keeps its number of rounds and no round comes to
+    exceed the capacity, so the window's objective does not change. Rounds are put in order from the first on.
+    """
+    count, rounds = grants.shape
+    load = np.zeros(rounds, np.int64)
+    last = np.full(count, -1, np.int64)
+    for j in range(count):
+        for t in range(rounds):
+            if grants[j, t]:
+                load[t] += gangs[j]
+                last[j] = t
+    ran = np.zeros(count, np.int64)
+    was_running = is_running.copy()
+    present = np.empty(count, np.int64)
+    moved = np.empty(count, np.int64)
+    for t in range(min(lead, rounds)):
+        order = rank_jobs(t, ran, was_running, left, end_slack, end_margin, fair_slack, fair_margin, stay)
+        # Ranks of those who run in round t, latest in the order first: the first to be displaced.
+        there = 0
+        for rank in range(count - 1, -1, -1):
+            if grants[order[rank], t]:
+                present[there] = rank
+                there += 1
+        first = 0  # of `present` that still run here
+        for rank in range(count):
+            i = order[rank]
+            while first < there and not grants[order[present[first]], t]:
+                first += 1
+            if load[t] + gangs[i] > capacity and (first == there or present[first] < rank):
+                if gangs[i] == 1:
+                    break  # nobody later in the order runs here, and nothing fits
+                continue
+            if grants[i, t] or last[i] <= t:
+                continue
+            for u in range(last[i], t, -1):
+                if not grants[i, u]:
+                    continue
+                wanted = load[t] + gangs[i] - capacity
+                freed, displaced = 0, 0
+                for p in range(first, there):
+                    if present[p] <= rank or freed >= wanted:
+                        break
+                    j = order[present[p]]
+                    if grants[j, t] and not grants[j, u]:
+                        moved[displaced] = j
+                        displaced += 1
+                        freed += gangs[j]
+                if freed < wanted or load[u] - gangs[i] + freed > capacity:
+                    continue
+                grants[i, t], grants[i, u] = True, False
+                for d in range(displaced):
+                    j = moved[d]
+                    grants[j, t], grants[j, u] = False, True
+                    last[j] = max(last[j], u)
+                load[t] += gangs[i] - freed
+                load[u] += freed - gangs[i]
+                while last[i] > 0 and not grants[i, last[i]]:
+                    last[i] -= 1
+                break
+        for j in range(count):
+            was_running[j] = grants[j, t]
+            if grants[j, t]:
+                ran[j] += 1
+
+
+@njit(cache=True)
+def serve(
+    counts: Any,
+    lead: Any,
+    rounds: Any,
+    gangs: Any,
+    capacity: Any,
+    is_running: Any,
+    left: Any,
+    end_slack: Any,
+    end_margin: Any,
+    fair_slack: Any,
+    fair_margin: Any,
+    stay: Any,
+) -> Any:
+    """Give the first `lead` of the window's rounds to jobs in the order of `rank_jobs`, each while it fits.
+
+    A job that needs every round left to come to its counts[j] goes before all others. Takes what it gives from
+    `counts`, in place. Returns the grants, shape (N, lead), bool.
+    """
+    count = len(counts)
+    grants = np.zeros((count, lead), np.bool_)
+    ran = np.zeros(count, np.int64)
+    was_running = is_running.copy()
+    for t in range(lead):
+        order = rank_jobs(t, ran, was_running, left, end_slack, end_margin, fair_slack, fair_margin, stay)
+        free = capacity
+        for must in (True, False):
+            for j in order:
+                if free == 0:
+                    break
+                if counts[j] > 0 and gangs[j] <= free and not grants[j, t] and (counts[j] >= rounds - t) == must:
+                    grants[j, t] = True
+                    free -= gangs[j]
+        for j in range(count):
+            was_running[j] = grants[j, t]
+            if grants[j, t]:
+                ran[j] += 1
+                counts[j] -= 1
+    return grants
