@@ -1,6 +1,7 @@
-"""Hypothesis profiles: how many examples a property is tried on, and never a deadline."""
+"""Hypothesis profiles: how many examples a property is tried on, and never a deadline; and Ctrl-C for children."""
 
 import os
+import signal
 
 from hypothesis import settings
 
@@ -9,3 +10,7 @@ settings.register_profile("dev", max_examples=25, deadline=None)
 settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("nightly", max_examples=2000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+# A suite that a script starts in the background ignores Ctrl-C, and so would every process that a test interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
