@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 import numpy as np
@@ -44,6 +45,13 @@ class Availability:
     version: str = ""
     reason: str = ""
     limit: str = ""
+
+    @staticmethod
+    def with_numba(version: str) -> Availability:
+        """Return whether numba is installed, all that most of our own methods need."""
+        if find_spec("numba") is None:
+            return Availability(False, reason="numba is not installed: pip install numba")
+        return Availability(True, version)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
-from ..formulations.errors import InvalidInput
 from ..formulations.open_shop import OpenShop
 from ..formulations.open_shop_lists import preemptive_schedule
 from .backend import Answer, Availability, Backend, Progress, Task
@@ -24,15 +21,11 @@ class Birkhoff(Backend):
 
     def probe(self) -> Availability:
         """Say whether numba is installed."""
-        if find_spec("numba") is None:
-            return Availability(False, reason="numba is not installed: pip install numba")
-        return Availability(True, VERSION)
+        return Availability.with_numba(VERSION)
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Return the optimum; it draws nothing, so every seed gives the same."""
-        own = options.own(self.name, {})
-        if own:
-            raise InvalidInput("backend_options['birkhoff']", sorted(own), "it has no options")
+        options.no_own(self.name)
         shop: OpenShop = task.problem
         plan = preemptive_schedule(shop.times)
         on_progress(plan.makespan, shop.lower_bound, plan)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..formulations import open_shop_lists
-from ..formulations.errors import InvalidInput
 from ..formulations.gang_makespan import GangMakespan
 from ..formulations.open_shop import OpenShop
 from .backend import Answer, Availability, Backend, Progress, Task
@@ -49,9 +48,7 @@ class CpSatSchedule(Backend):
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """State the problem as intervals, begin from a list or the warm start, and stream what is found."""
-        own = options.own(self.name, {})
-        if own:
-            raise InvalidInput("backend_options['cp_sat_schedule']", sorted(own), "it has no options")
+        options.no_own(self.name)
         started = time.perf_counter()
         problem: OpenShop | GangMakespan = task.problem
         plan, notes = _start(problem, options)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from ..formulations.errors import InvalidInput
 from ..formulations.finish_time_fairness import FinishTimeFairness
 from ..formulations.program import Floats
 from ..formulations.share_polytope import GpuShares
@@ -42,16 +40,11 @@ class FinishTime(Backend):
 
     def probe(self) -> Availability:
         """Say whether numba is installed."""
-        if find_spec("numba") is None:
-            return Availability(False, reason="numba is not installed: pip install numba")
-        return Availability(True, VERSION)
+        return Availability.with_numba(VERSION)
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve the problem; a seed changes nothing, as the method draws nothing."""
-        if options.own(self.name, {}):
-            raise InvalidInput(
-                "backend_options['finish_time']", sorted(options.own(self.name, {})), "it has no options"
-            )
+        options.no_own(self.name)
         started = time.perf_counter()
         search = _Search(task.problem, options, on_progress)
         limit = search.run(started)

@@ -6,10 +6,8 @@ import math
 import sys
 import time
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 
-from ..formulations.errors import InvalidInput
 from ..formulations.gang_makespan import GangMakespan
 from ..formulations.gang_programs import count_patterns
 from ..formulations.gang_schedule import GangSchedule
@@ -43,15 +41,11 @@ class GangPacking(Backend):
 
     def probe(self) -> Availability:
         """Say whether numba is installed."""
-        if find_spec("numba") is None:
-            return Availability(False, reason="numba is not installed: pip install numba")
-        return Availability(True, VERSION)
+        return Availability.with_numba(VERSION)
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Pack, and close the rest by HiGHS; the packing draws nothing, threads and seed are for HiGHS."""
-        own = options.own(self.name, {})
-        if own:
-            raise InvalidInput("backend_options['gang_packing']", sorted(own), "it has no options")
+        options.no_own(self.name)
         started = time.perf_counter()
         problem: GangMakespan = task.problem
         low, why = problem.bound_and_reason

@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from ..formulations.errors import InvalidInput
 from ..formulations.goodput_allocation import GoodputAllocation
 from ..formulations.goodput_plan import GoodputPlan
 from ..formulations.program import Floats
@@ -43,14 +41,11 @@ class Goodput(Backend):
 
     def probe(self) -> Availability:
         """Say whether numba is installed."""
-        if find_spec("numba") is None:
-            return Availability(False, reason="numba is not installed: pip install numba")
-        return Availability(True, VERSION)
+        return Availability.with_numba(VERSION)
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve the problem; a seed changes nothing, threads are for the integer program."""
-        if options.own(self.name, {}):
-            raise InvalidInput("backend_options['goodput']", sorted(options.own(self.name, {})), "it has no options")
+        options.no_own(self.name)
         started = time.perf_counter()
         problem: GoodputAllocation = task.problem
         if len(problem.gpus) == 1 and len(problem.goodputs) * (int(problem.gpus[0]) + 1) <= MOST_CELLS:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from importlib.util import find_spec
 
 import numpy as np
 
 from ..formulations.allox_matching import AlloxMatching
 from ..formulations.allox_plan import AlloxPlan
-from ..formulations.errors import InvalidInput
 from ..formulations.program import Floats, Indices
 from .backend import Answer, Availability, Backend, Progress, Task
 from .options import Options
@@ -36,14 +34,11 @@ class Matching(Backend):
 
     def probe(self) -> Availability:
         """Say whether numba is installed."""
-        if find_spec("numba") is None:
-            return Availability(False, reason="numba is not installed: pip install numba")
-        return Availability(True, VERSION)
+        return Availability.with_numba(VERSION)
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve the problem; a seed changes nothing, as the method draws nothing."""
-        if options.own(self.name, {}):
-            raise InvalidInput("backend_options['matching']", sorted(options.own(self.name, {})), "it has no options")
+        options.no_own(self.name)
         problem: AlloxMatching = task.problem
         if len(problem.workers_of_type) == 1:
             return Answer(claim=Reason.OPTIMAL, plan=_one_type(problem))

@@ -80,6 +80,12 @@ class Options:
                 raise InvalidInput(f"backend_options[{backend!r}][{name!r}]", own[name], f"use {common}= instead")
         return own
 
+    def no_own(self, backend: str) -> None:
+        """Raise InvalidInput if there are options meant for `backend` alone: it has none."""
+        own = self.own(backend, {})
+        if own:
+            raise InvalidInput(f"backend_options[{backend!r}]", sorted(own), "it has no options")
+
     def with_time(self, seconds: float | None) -> Options:
         """Return the same options with another time limit."""
         return replace(self, time_limit=seconds)
