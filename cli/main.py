@@ -74,7 +74,9 @@ def _plan(
 
 @app.command("snapshot", short_help="Make an instance from a trace, at one moment.")
 def _snapshot(
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Shockwave's CSV or Gavel's tab-separated text.")],
+    trace: Annotated[
+        Path, typer.Argument(metavar="TRACE", help="Shockwave's CSV, a CSV of durations, or Gavel's text.")
+    ],
     at: Annotated[float, typer.Option(help="Seconds after the start of the trace.")],
     gpus: Annotated[int, typer.Option(help="GPUs of the cluster.")],
     profiles: Annotated[

@@ -11,8 +11,8 @@ import typer
 from .bench_commands import Action, Json
 
 _TRACE_HELP = (
-    "A trace: Shockwave's CSV or Gavel's tab-separated text; or generated, or generated:JOBS[,KEY=VALUE...], a "
-    "workload by formula."
+    "A trace: Shockwave's CSV, a CSV of durations, or Gavel's tab-separated text; or generated, or "
+    "generated:JOBS[,KEY=VALUE...], a workload by formula."
 )
 TraceName = Annotated[str, typer.Argument(metavar="TRACE", help=_TRACE_HELP)]
 Gpus = Annotated[
@@ -24,7 +24,8 @@ ProfileFolder = Annotated[
     str | None,
     typer.Option(
         metavar="FOLDER",
-        help="Folder of throughputs.csv, models.csv, accordion_rules.csv and gns_rules.csv; builtin by default.",
+        help="Folder of throughputs.csv, models.csv, accordion_rules.csv and gns_rules.csv; builtin by default, "
+        "but a trace of durations has its own.",
     ),
 ]
 Cluster = Annotated[str | None, typer.Option(help="Cluster whose throughputs to read [tacc].")]

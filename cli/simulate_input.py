@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 ENGINES = ("rounds",)
 LATER_ENGINES = ("placement", "fluid")
+#: What stands for the profiles where a trace of durations comes without others.
+OWN_PROFILES = "the trace's own"
 GENERATED = "generated"
 GENERATED_JOBS = 120
 _GENERATED_HINT = f"such as {GENERATED}:900,mean_interarrival_s=20 or {GENERATED}:120,static=0.5,gns=0.5."
@@ -93,25 +95,35 @@ def read_setting(
     InvalidInput, CommandError
         Naming the option, or the column and the line of the trace.
     """
+    from ..simulation import Trace, read_durations
+    from ..simulation.duration_traces import is_duration_trace
+
     check_engine(engine)
     amounts = _gpus(gpus)
     widest = amounts if isinstance(amounts, int) else max(amounts.values())
     as_integer("--seed", seed, minimum=0)
     if jobs is not None:
         as_integer("--jobs", jobs, minimum=1)
-    known = _profiles(profiles, cluster, amounts)
+    known: Profiles | Mapping[str, Profiles] = _profiles(profiles, cluster, amounts)
     first = known if not isinstance(known, Mapping) else next(iter(known.values()))
+    profiles_name = profiles or BUILTIN
     if trace == GENERATED or trace.startswith(f"{GENERATED}:"):
         found = _generated(trace, jobs, widest, seed, first)
+    elif is_duration_trace(trace):
+        # Durations are those on the first type of GPU; without --profiles, they are all there is to know.
+        found, own = read_durations(trace, None if profiles is None else first)
+        found = _in_order(found, sort)
+        if profiles is None:
+            known, profiles_name = own, OWN_PROFILES
     else:
-        found = _read(Path(trace), sort)
+        found = _in_order(Trace.read(trace), sort)
         if profiles is None and all((Path(trace).parent / name).is_file() for name in PROFILE_FILES):
             tell(f"profiles: built in; --profiles {Path(trace).parent} takes those beside the trace")
     return Setting(
         trace_name=trace,
         trace=_fitting(_first(found, jobs), widest, skip_wide),
         profiles=known,
-        profiles_name=profiles or BUILTIN,
+        profiles_name=profiles_name,
         cluster=cluster if isinstance(known, Mapping) or profiles in (None, BUILTIN) else first.name,
         gpus=amounts,
         rules=_rules(rules),
@@ -119,6 +131,7 @@ def read_setting(
         asked=tuple(
             word
             for words, wanted in (
+                (("--profiles", BUILTIN), profiles == BUILTIN),
                 (("--jobs", str(jobs)), jobs is not None),
                 (("--rules", str(rules)), rules is not None),
                 (("--seed", str(seed)), True),
@@ -169,12 +182,9 @@ def _profiles(folder: str | None, cluster: str | None, gpus: int | dict[str, int
     return {name: named_profiles(str(folder), name) for name in gpus}
 
 
-def _read(path: Path, sort: bool) -> Trace:
+def _in_order(trace: Trace, sort: bool) -> Trace:
     import numpy as np
 
-    from ..simulation import Trace
-
-    trace = Trace.read(path)
     if sort:
         return trace.select(np.argsort(trace.arrival_s, kind="stable"))
     early = np.flatnonzero(np.diff(trace.arrival_s) < 0)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..simulation.result_chart import escape
 from .simulate_document import Finished, solves_line, span
-from .simulate_input import Setting
+from .simulate_input import OWN_PROFILES, Setting
+from .snapshot import BUILTIN
 
 if TYPE_CHECKING:
     from ..simulation import SimulationResult
@@ -101,7 +102,7 @@ def figure(picture: str, *, head: str = "", wide: bool = False) -> str:
 def command(name: str, setting: Setting, more: Sequence[str]) -> str:
     """Return what repeats the run."""
     words = ["equipoise", name, setting.trace_name, *more, "--gpus", gpus_text(setting)]
-    if setting.profiles_name != "builtin":
+    if setting.profiles_name not in (BUILTIN, OWN_PROFILES):
         words += ["--profiles", setting.profiles_name]
     if setting.cluster is not None:
         words += ["--cluster", setting.cluster]

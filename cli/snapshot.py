@@ -42,13 +42,14 @@ def snapshot_trace(
     Parameters
     ----------
     trace : Path
-        A Shockwave CSV or a Gavel TSV.
+        A Shockwave CSV, a CSV of durations or a Gavel TSV.
     at_s : float
         Moment, seconds after the start of the trace.
     gpus : int
         GPUs of the cluster (M).
     profiles : str or None
-        Folder of profiles, "builtin", or None: the trace's own folder if the profiles are there, else built in.
+        Folder of profiles, "builtin", or None: the trace's own folder if the profiles are there, else built in; a trace
+        of durations has its own.
     cluster : str or None
         Which cluster's throughputs; only with a folder.
     predictor : str
@@ -66,19 +67,24 @@ def snapshot_trace(
         Exit code.
     """
     from ..heuristics.prediction import PREDICTORS
-    from ..simulation import Trace, snapshot
+    from ..simulation import Trace, read_durations, snapshot
+    from ..simulation.duration_traces import is_duration_trace
 
     check_target("--out", out)
     if predictor not in PREDICTORS:
         raise InvalidInput("predictor", predictor, f"must be one of {', '.join(PREDICTORS)}")
     try:
-        jobs = Trace.read(trace)
+        if is_duration_trace(trace):
+            known = named_profiles(BUILTIN if profiles is None else profiles, cluster)
+            jobs, known = read_durations(trace, None if profiles is None else known)
+        else:
+            jobs, known = Trace.read(trace), _profiles(trace, profiles, cluster)
     except UnicodeDecodeError as error:
         raise CommandError(
             f"{trace}: is not text (byte 0x{error.object[error.start]:02x} at offset {error.start})",
-            "a trace is Shockwave's CSV or Gavel's tab-separated text.",
+            "a trace is Shockwave's CSV, a CSV of durations, or Gavel's tab-separated text.",
         ) from None
-    states = snapshot(jobs, at_s=at_s, gpus=gpus, profiles=_profiles(trace, profiles, cluster))
+    states = snapshot(jobs, at_s=at_s, gpus=gpus, profiles=known)
     if not states:
         raise CommandError(
             f"{trace}: no job has arrived and is unfinished at {at_s:g} s",

@@ -1,5 +1,6 @@
 """Jobs, traces, profiles and workloads: what a cluster sees, without any decision."""
 
+from .duration_traces import read_durations
 from .job_state import JobState
 from .metrics import envy, finish_time_fairness, unfair_pct
 from .profiles import CriticalEpochs, Profiles
@@ -39,6 +40,7 @@ __all__ = [
     "finish_time_fairness",
     "generate_trace",
     "isolated_s",
+    "read_durations",
     "read_gavel",
     "read_shockwave",
     "sample_runs",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import math
+import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,10 +57,13 @@ class Row:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return a text file's lines, or raise InvalidInput if it cannot be read as UTF-8 text."""
+    """Return a text file's lines, unpacked if it ends in .gz; raise InvalidInput if it cannot be read as UTF-8."""
     try:
+        data = path.read_bytes()
         # A byte-order mark is what spreadsheets put before the first column's name.
-        return path.read_text(encoding="utf-8-sig").splitlines()
+        return (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8-sig").splitlines()
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise InvalidInput("path", str(path), "is not a whole gzip file") from None
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else "is not a text file in UTF-8"
         raise InvalidInput("path", str(path), why) from None
@@ -94,3 +100,18 @@ def read_rows(path: Path, required: Sequence[str]) -> Iterator[Row]:
             yield Row(dict(zip(header, (cell.strip() for cell in cells), strict=True)), place, reader.line_num)
     except csv.Error as error:
         raise InvalidInput("line", str(error), f"not CSV ({path.name}, line {reader.line_num})") from None
+
+
+def unique_ids(rows: Sequence[Row]) -> list[str | int]:
+    """Return the cells of job_id: whole numbers as such, no two the same."""
+    first: dict[str | int, int] = {}
+    for index, row in enumerate(rows):
+        value = as_id(row.text("job_id"))
+        if first.setdefault(value, row.line) != row.line:
+            raise InvalidInput("job_id", value, f"the same id as on line {first[value]} ({row.place})", index=index)
+    return list(first)
+
+
+def as_id(text: str) -> str | int:
+    """Return text that is written as a whole number is, without leading zeros, as that number."""
+    return int(text) if re.fullmatch(r"0|-?[1-9][0-9]*", text) else text

@@ -6,14 +6,14 @@ import csv
 import os
 import re
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..formulations.errors import InvalidInput
-from .cells import Row, read_lines, read_rows
+from .cells import Row, as_id, read_lines, read_rows, unique_ids
+from .duration_traces import is_duration_trace, read_durations
 from .trace import MODES, Runs, Trace, schedule_text
 from .trace_source import TraceSource
 
@@ -45,17 +45,22 @@ _UNSTATED_BATCH_SIZE = {"A3C": 4, "CycleGAN": 4}
 
 
 def read_trace(path: str | Path) -> Trace:
-    """Read a trace in either format: a tab in the first line that is not blank means Gavel's.
+    """Read a trace in any format: a tab in the first line that is not blank means Gavel's, duration_s in it durations.
+
+    Of a trace of durations this is the one without measured rates: it goes with the profiles that `read_durations`
+    returns beside it, and with no others.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be read, is empty, or holds a fault (see the two readers).
+        If the file cannot be read, is empty, or holds a fault (see the three readers).
     """
     path = Path(path)
     first = next((line for line in read_lines(path) if line.strip()), None)
     if first is None:
         raise InvalidInput("path", str(path), "the file is empty")
+    if is_duration_trace(path):
+        return read_durations(path)[0]
     return read_gavel(path) if "\t" in first else read_shockwave(path)
 
 
@@ -81,7 +86,7 @@ def read_shockwave(path: str | Path) -> Trace:
     weighted = "priority_weight" in rows[0].cells
     return _trace(
         TraceSource(path.name, [row.line for row in rows], _SHOCKWAVE_NAMES),
-        job_id=_unique_ids(rows),
+        job_id=unique_ids(rows),
         model=[row.text("model") for row in rows],
         batch_size=np.array([row.integer("batch_size", 1) for row in rows]),
         num_gpus=np.array([row.integer("scale_factor", 1) for row in rows]),
@@ -148,7 +153,7 @@ def write_shockwave(trace: Trace, path: str | Path) -> None:
         If an id is text that reads back as a number or loses its blanks ("7", " a").
     """
     for index, value in enumerate(trace.job_id):
-        if _id(str(value).strip()) != value:
+        if as_id(str(value).strip()) != value:
             raise InvalidInput("job_id", value, "would read back as another id", index=index)
     path = Path(path)
     columns: dict[str, list[object]] = {
@@ -182,19 +187,6 @@ def _trace(source: TraceSource, **columns: Any) -> Trace:
         return Trace(**columns, source=source)
     except InvalidInput as error:
         raise source.locate(error) from None
-
-
-def _unique_ids(rows: Sequence[Row]) -> list[str | int]:
-    first: dict[str | int, int] = {}
-    for index, row in enumerate(rows):
-        value = _id(row.text("job_id"))
-        if first.setdefault(value, row.line) != row.line:
-            raise InvalidInput("job_id", value, f"the same id as on line {first[value]} ({row.place})", index=index)
-    return list(first)
-
-
-def _id(text: str) -> str | int:
-    return int(text) if re.fullmatch(r"0|-?[1-9][0-9]*", text) else text
 
 
 def _mode(row: Row) -> str:

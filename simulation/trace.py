@@ -172,11 +172,11 @@ class Trace:
 
     @staticmethod
     def read(path: str | Path) -> Trace:
-        """Read a trace file: Shockwave's CSV (it has a header) or Gavel's tab-separated form (it has none).
+        """Read a trace file: Shockwave's CSV, a CSV of durations, or Gavel's tab-separated form (it has no header).
 
         See Also
         --------
-        read_shockwave, read_gavel : the two formats.
+        read_shockwave, read_durations, read_gavel : the three formats.
         """
         from .readers import read_trace
 
