@@ -59,6 +59,11 @@ class Marginal(Backend):
             raise InvalidInput("backend_options['marginal']", sorted(options.own(self.name, {})), "it has no options")
         started = time.perf_counter()
         window: ScheduleWindow = task.problem
+        done = None if options.warm_start is not None else _all_done(window)
+        if done is not None and -done.objective <= min(_gap(window, options), 1e-9 * window.tables.weight_sum):
+            on_progress(done.objective, 0.0, done)
+            note = "bound: 0, which all jobs done within the window are worth"
+            return Answer(claim=Reason.OPTIMAL, limit=Limit.METHOD, plan=done, bound=0.0, notes=(note,))
         root = solve_dual(window)
         best = _Incumbent(window, root.bound, options, on_progress)
         if options.warm_start is not None:
@@ -74,6 +79,21 @@ class Marginal(Backend):
             bound=best.bound,
             notes=tuple(best.notes),
         )
+
+
+def _all_done(window: ScheduleWindow) -> WindowPlan | None:
+    """Return a schedule that grants every job all it needs, as far as that packs; None if it takes more than there is.
+
+    No schedule is worth more than one in which all jobs end: utilities are at most 1, their logarithms at most 0.
+    """
+    needs = window.tables.needs
+    if needs.max() > window.rounds or int(window.gangs @ needs) > window.gpus * window.rounds:
+        return None
+    return scheduled(window, needs)
+
+
+def _gap(window: ScheduleWindow, options: Options) -> float:
+    return max(options.rel_gap * window.tables.weight_sum, options.abs_gap)
 
 
 @dataclass(frozen=True)
@@ -113,7 +133,7 @@ class _Incumbent:
         self.objective = -np.inf
         self.bound = bound
         self.notes = ["bound: Lagrangian, holds for the time-indexed program"]
-        self._gap = max(options.rel_gap * window.tables.weight_sum, options.abs_gap)
+        self._gap = _gap(window, options)
         self._on_progress = on_progress
 
     def offer(self, plan: WindowPlan, note: str) -> None:
