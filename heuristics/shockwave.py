@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
     from ..solvers.backend import Backend
 
 # The default sight: this much of the makespan bound, for rounds change places only where there is slack; the paper's T
-# at least; and at most so many jobs x rounds that a plan takes less than 1% of a round of 120 s.
+# at least. Rounds of the plan are longer where it would have more than this, or more jobs x rounds, which keeps a plan
+# below 1% of a round of 120 s.
 SIGHT = 2.0
-FEWEST_ROUNDS, FARTHEST_ROUNDS, MOST_ROUNDS = 20, 1_000, 10_000
-MOST_CELLS = 600_000
+FEWEST_ROUNDS, MOST_PLANNED_ROUNDS, MOST_CELLS = 20, 1_000, 600_000
+MOST_ROUNDS = 10_000
 
 
 @dataclass(kw_only=True, eq=False)
@@ -36,12 +38,13 @@ class ShockwavePolicy:
     Parameters
     ----------
     ftf_power : float
-        k of Eq. 11, at least 0.
+        k of Eq. 11, at least 0; the paper's is 5. Weights rho^k act in the window and in the order of its rounds.
     makespan_weight : float
         lambda of Eq. 11, at least 0.
     rounds : int, optional
-        Rounds planned ahead (T). By default twice what all present work needs by Eq. 10, at least 20, at most 1,000,
-        and at most 600,000 over the jobs; the paper plans 20 or 30. docs/shockwave.md shows what the sight is worth.
+        Rounds planned ahead (T); the paper plans 20 or 30. By default twice what all present work needs by Eq. 10, and
+        at least 20; where that is more than 1,000, or more than 600,000 over the jobs, a round of the plan stands for
+        several of the cluster. docs/shockwave.md shows what the sight is worth.
     replan_rounds : int
         Rounds of a plan that are followed at most, before the next one.
     predictor : {"restatement", "bayes", "greedy", "oracle"}
@@ -53,9 +56,12 @@ class ShockwavePolicy:
         N_avg of Eq. 9: jobs arrived so far over GPUs, as the released simulator judges fairness in the end; jobs there
         now over GPUs; or the mean over the job's life of GPUs asked for over GPUs, as Section 6 has it.
     order : {"slack", "shortest", "packed"}
-        Which of the window's rounds a job gets; see `RoundOrder`, also for the next three. With a restart penalty the
+        Which of the window's rounds a job gets; see `RoundOrder`, also for the next two. With a restart penalty the
         order is part of what is solved, and stays as the solver made it.
-    end_margin, fair_margin, stay : float
+    end_margin, stay : float
+    measured_speeds : bool
+        Correct each job's seconds per epoch by the time it has taken so far over what they say of it; and as long as a
+        job has not run, allow for its being as wrong as others proved to be.
     restart_penalty : float
         Subtracted from the objective for each start after a pause, at least 0.
     gang_weighted : bool
@@ -80,7 +86,7 @@ class ShockwavePolicy:
     Zheng et al., "Shockwave", NSDI 2023, Sections 5 and 6, Eqs 9 to 11.
     """
 
-    ftf_power: float = 5.0
+    ftf_power: float = 1.0
     makespan_weight: float = 1e-3
     rounds: int | None = None
     replan_rounds: int = 20
@@ -90,8 +96,8 @@ class ShockwavePolicy:
     contention: Contention = "jobs_seen"
     order: Order = "slack"
     end_margin: float = 0.05
-    fair_margin: float = 0.1
     stay: float = 0.8
+    measured_speeds: bool = True
     restart_penalty: float = 0.0
     gang_weighted: bool = True
     utility_floor: float = 1e-6
@@ -116,17 +122,17 @@ class ShockwavePolicy:
         self.reactive = as_flag("reactive", self.reactive)
         self.gang_weighted = as_flag("gang_weighted", self.gang_weighted)
         self.end_margin = as_real("end_margin", self.end_margin, minimum=0.0, maximum=1.0)
-        self.fair_margin = as_real("fair_margin", self.fair_margin, minimum=0.0, maximum=1.0)
         self.stay = as_real("stay", self.stay, above=0.0, maximum=1.0)
+        self.measured_speeds = as_flag("measured_speeds", self.measured_speeds)
         self.restart_penalty = as_real("restart_penalty", self.restart_penalty, minimum=0.0)
         self.utility_floor = as_real("utility_floor", self.utility_floor, above=0.0)
         if self.utility_floor >= 1.0:
             raise InvalidInput("utility_floor", self.utility_floor, "must be less than 1")
         self.rel_gap = as_real("rel_gap", self.rel_gap, minimum=0.0)
         self.time_limit = as_real("time_limit", self.time_limit, above=0.0)
-        self._reader = JobReader(self.predictor, self.max_regimes, self.contention)
+        self._reader = JobReader(self.predictor, self.max_regimes, self.contention, self.measured_speeds)
         rule: Order = "packed" if self.restart_penalty else self.order
-        self._order = RoundOrder(rule=rule, end_margin=self.end_margin, fair_margin=self.fair_margin, stay=self.stay)
+        self._order = RoundOrder(rule=rule, end_margin=self.end_margin, stay=self.stay)
 
     def due(self, state: RoundState) -> bool:
         """Return whether a job arrived or completed since the last call, adapted if the policy is reactive, or waits.
@@ -143,13 +149,15 @@ class ShockwavePolicy:
         check_cluster(state, self.name)
         jobs = self._reader.read(state)
         window = self.window(state, jobs)
-        plan, evidence = self._planned(window, jobs)
-        return Schedule(first_rounds(plan, min(self.replan_rounds, window.rounds)), evidence)
+        each = round(window.round_s / state.round_s)
+        plan, evidence = self._planned(window, jobs, -(-self.replan_rounds // each))
+        return Schedule(first_rounds(plan, min(self.replan_rounds, each * window.rounds), each), evidence)
 
     def window(self, state: RoundState, jobs: ActiveJobs) -> ScheduleWindow:
         """Return the window program of these jobs."""
         from ..formulations.window import ScheduleWindow
 
+        rounds, each = _sight(state, jobs) if self.rounds is None else (self.rounds, 1)
         return ScheduleWindow.from_columns(
             ids=[job.id for job in state.jobs],
             gangs=state.gangs,
@@ -161,8 +169,8 @@ class ShockwavePolicy:
             ftf=jobs.ftf,
             weight=[job.weight for job in state.jobs],
             gpus=state.total_gpus,
-            rounds=_sight(state, jobs) if self.rounds is None else self.rounds,
-            round_s=state.round_s,
+            rounds=rounds,
+            round_s=each * state.round_s,
             ftf_power=self.ftf_power,
             makespan_weight=self.makespan_weight,
             makespan_scale=float(jobs.predicted_s.sum()),
@@ -172,21 +180,15 @@ class ShockwavePolicy:
             running=[job.id for job in state.jobs if job.running],
         )
 
-    def _planned(self, window: ScheduleWindow, jobs: ActiveJobs) -> tuple[WindowPlan, Evidence]:
-        """Solve the window and order its rounds; the gap is that of the schedule as ordered."""
+    def _planned(self, window: ScheduleWindow, jobs: ActiveJobs, lead: int) -> tuple[WindowPlan, Evidence]:
+        """Solve the window and order its first rounds; the gap is that of the schedule as ordered."""
         from ..formulations.window_pack import scheduled
         from ..solvers.solve import solve
 
         result = solve(window, self.backend, rel_gap=self.rel_gap, time_limit=self.time_limit)
         # A solver that found nothing in time leaves GPUs that jobs could use: pack what fits.
         plan = scheduled(window, window.tables.needs) if result.plan is None else result.plan
-        ordered = self._order.applied(
-            plan,
-            remaining_s=jobs.remaining_s,
-            lived_s=jobs.attained_s + jobs.waiting_s,
-            fair_s=jobs.predicted_s * jobs.contention,
-            lead=self.replan_rounds,
-        )
+        ordered = self._order.applied(plan, remaining_s=jobs.remaining_s, risk=jobs.risk, lead=lead)
         # Order costs nothing but rounding; were that ever untrue, what was solved is followed as it is.
         objective, residuals = window.evaluate(ordered)
         if residuals.worst > 0.0 or objective < plan.objective - 1e-9 * window.tables.weight_sum:
@@ -205,11 +207,13 @@ def _waits(state: RoundState) -> bool:
     return any(job.gpus <= idle for job in state.jobs if not job.running)
 
 
-def _sight(state: RoundState, jobs: ActiveJobs) -> int:
-    """Return the rounds after which all present work can have ended, within reason."""
+def _sight(state: RoundState, jobs: ActiveJobs) -> tuple[int, int]:
+    """Return rounds of the plan after which all present work can have ended, and how many of the cluster each is."""
     work = float(state.gangs @ jobs.remaining_s) / state.total_gpus
-    needed = SIGHT * max(work, float(jobs.remaining_s.max())) / state.round_s
-    return int(max(FEWEST_ROUNDS, min(needed + 1.0, MOST_CELLS // len(state.jobs), FARTHEST_ROUNDS)))
+    needed = max(float(FEWEST_ROUNDS), 1.0 + SIGHT * max(work, float(jobs.remaining_s.max())) / state.round_s)
+    most = max(FEWEST_ROUNDS, min(MOST_PLANNED_ROUNDS, MOST_CELLS // len(state.jobs)))
+    each = math.ceil(needed / most)
+    return math.ceil(needed / each), each
 
 
 def check_cluster(state: RoundState, policy: str) -> None:
@@ -223,7 +227,7 @@ def check_cluster(state: RoundState, policy: str) -> None:
             raise InvalidInput("jobs.gpus", job.gpus, why, index=place)
 
 
-def first_rounds(plan: WindowPlan, count: int) -> list[dict[str | int, int]]:
-    """Return who runs in each of the plan's first rounds, all on the one GPU type."""
+def first_rounds(plan: WindowPlan, count: int, each: int = 1) -> list[dict[str | int, int]]:
+    """Return who runs in each of the first rounds, `each` of them to one of the plan, all on the one GPU type."""
     ids = plan.window.ids
-    return [{ids[j]: 0 for j in plan.grants[:, t].nonzero()[0]} for t in range(count)]
+    return [{ids[j]: 0 for j in plan.grants[:, t // each].nonzero()[0]} for t in range(count)]

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from ..formulations.program import Floats, Indices
-from ..simulation.round_policy import RoundState
+from ..simulation.job_state import JobState
+from ..simulation.round_policy import RoundJob, RoundState
 from .prediction import Predictor, predict
 
 Contention = Literal["jobs_seen", "jobs_present", "demand"]
 CONTENTIONS: tuple[Contention, ...] = get_args(Contention)
 
 
+# A job's measured speed counts in full once it has run for much longer than this share of a round.
+_UNMEASURED_ROUNDS = 0.1
+# How many times the typical error a job that has not run is allowed for.
+_ERRORS = 2.0
+_LARGEST = 10.0  # as a logarithm: beyond every window
+
+
 class _Known(NamedTuple):
     """What was predicted of a job, and at which progress."""
 
     progress: tuple[int, int, int]
+    attained_s: float
     epochs: tuple[float, ...]
     epoch_s: tuple[float, ...]
     finished_epochs: float
@@ -41,6 +51,8 @@ class ActiveJobs:
         Predicted isolated seconds left (R).
     contention : ndarray of float
         N_avg, at least 1.
+    risk : ndarray of float
+        By which share of R a job may take longer than predicted, as far as the speeds of others tell; 0 once it runs.
     """
 
     finished_epochs: Floats
@@ -52,6 +64,7 @@ class ActiveJobs:
     waiting_s: Floats
     remaining_s: Floats
     contention: Floats
+    risk: Floats
 
     @property
     def ftf(self) -> Floats:
@@ -76,10 +89,23 @@ class JobReader:
     contention : {"jobs_seen", "jobs_present", "demand"}
         What N_avg is: jobs that have arrived so far over GPUs, jobs that are there over GPUs, or the mean over the
         job's life of the GPUs asked for over GPUs. At least 1.
+    measured_speeds : bool
+        Whether to correct seconds per epoch by what was measured of the job.
+
+    Notes
+    -----
+    A job that between readings, at one batch size, has run for L seconds where its seconds per epoch say L' is taken to
+    need L/L' times as long for all to come. How wrong speeds are in general is the root mean square of log(L/L') over
+    all jobs that have run; a job that has not is allowed to be wrong by twice that.
     """
 
-    def __init__(self, predictor: Predictor, max_regimes: int | None, contention: Contention) -> None:
+    def __init__(
+        self, predictor: Predictor, max_regimes: int | None, contention: Contention, measured_speeds: bool
+    ) -> None:
         self._predictor, self._max_regimes, self._contention = predictor, max_regimes, contention
+        self._measured_speeds = measured_speeds
+        # Seconds that each job has run as observed, and what its seconds per epoch say of these epochs.
+        self._ran: dict[str | int, tuple[float, float]] = {}
         self._known: dict[str | int, _Known] = {}
         self._seen: set[str | int] = set()
 
@@ -97,13 +123,15 @@ class JobReader:
                 continue
             now = job.state
             prediction = predict(now, self._predictor, max_regimes=self._max_regimes)
+            slower = self._measured(job, now, before, state.round_s)
             known[job.id] = _Known(
                 progress,
+                job.attained_s,
                 tuple(epochs for _, epochs in prediction.regimes),
-                tuple(float(now.epoch_s[size]) for size, _ in prediction.regimes),
+                tuple(slower * float(now.epoch_s[size]) for size, _ in prediction.regimes),
                 now.finished_epochs,
                 now.total_epochs,
-                prediction.remaining_s,
+                slower * prediction.remaining_s,
             )
         self._known = known
         jobs = list(known.values())
@@ -122,4 +150,26 @@ class JobReader:
             waiting_s=life_s - attained_s,
             remaining_s=np.array([job.remaining_s for job in jobs]),
             contention=np.array(contention),
+            risk=self._risk(state),
         )
+
+    def _measured(self, job: RoundJob, now: JobState, before: _Known | None, round_s: float) -> float:
+        """Return how many times longer than told the job takes for an epoch, from what it ran since `before`."""
+        taken_s, told_s = self._ran.get(job.id, (0.0, 0.0))
+        # Where the batch size changed meanwhile, epochs were rounded: nothing can be told from those.
+        if self._measured_speeds and before is not None and before.progress[1:] == (job.batch_size, job.total_steps):
+            epochs = (job.steps_run - before.progress[0]) / job.steps_per_epoch
+            taken_s += job.attained_s - before.attained_s
+            told_s += epochs * float(now.epoch_s[job.batch_size])
+            self._ran[job.id] = taken_s, told_s
+        little_s = _UNMEASURED_ROUNDS * round_s
+        return (taken_s + little_s) / (told_s + little_s)
+
+    def _risk(self, state: RoundState) -> Floats:
+        if not self._ran:
+            return np.zeros(len(state.jobs))
+        little_s = _UNMEASURED_ROUNDS * state.round_s
+        errors = [math.log((taken_s + little_s) / (told_s + little_s)) for taken_s, told_s in self._ran.values()]
+        error = math.sqrt(math.fsum(error**2 for error in errors) / len(errors))
+        share = math.expm1(min(_ERRORS * error, _LARGEST))
+        return np.array([0.0 if job.id in self._ran else share for job in state.jobs])

@@ -7,9 +7,6 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-# Apart by more than any number of rounds, close enough that doubles still tell 1e-6 of a round.
-_CLASS = 1e9
-
 
 @njit(cache=True)
 def rank_jobs(
@@ -19,23 +16,20 @@ def rank_jobs(
     left: Any,
     end_slack: Any,
     end_margin: Any,
-    fair_slack: Any,
-    fair_margin: Any,
+    weights: Any,
     stay: Any,
 ) -> Any:
     """Return the jobs in the order in which they should get round t; all times in rounds, see `shockwave_order`.
 
-    A job that has had ran[j] of the t rounds before has waited t - ran[j], which is what its slacks have lost.
+    A job that has had ran[j] of the t rounds before has waited t - ran[j], which is what its slack has lost.
     """
     keys = np.empty(len(ran))
     for j in range(len(ran)):
-        rest, waited = left[j] - ran[j], t - ran[j]
-        if end_slack[j] - waited <= end_margin:
-            keys[j] = -rest
-        elif abs(fair_slack[j] - waited) <= fair_margin[j]:
-            keys[j] = _CLASS + fair_slack[j] - waited
+        rest, waited = max(left[j] - ran[j], 0.0), t - ran[j]
+        if end_slack[j] - waited <= end_margin[j]:
+            keys[j] = -1.0 - rest
         else:
-            keys[j] = 2.0 * _CLASS + (rest * stay if was_running[j] else rest)
+            keys[j] = (rest * stay if was_running[j] else rest) / weights[j]
     return np.argsort(keys, kind="mergesort")
 
 
@@ -49,8 +43,7 @@ def advance(
     left: Any,
     end_slack: Any,
     end_margin: Any,
-    fair_slack: Any,
-    fair_margin: Any,
+    weights: Any,
     stay: Any,
 ) -> None:
     """Exchange granted rounds so that jobs get the first `lead` rounds in the order of `rank_jobs`; in place.
@@ -72,7 +65,7 @@ def advance(
     present = np.empty(count, np.int64)
     moved = np.empty(count, np.int64)
     for t in range(min(lead, rounds)):
-        order = rank_jobs(t, ran, was_running, left, end_slack, end_margin, fair_slack, fair_margin, stay)
+        order = rank_jobs(t, ran, was_running, left, end_slack, end_margin, weights, stay)
         # Ranks of those who run in round t, latest in the order first: the first to be displaced.
         there = 0
         for rank in range(count - 1, -1, -1):
@@ -132,8 +125,7 @@ def serve(
     left: Any,
     end_slack: Any,
     end_margin: Any,
-    fair_slack: Any,
-    fair_margin: Any,
+    weights: Any,
     stay: Any,
 ) -> Any:
     """Give the first `lead` of the window's rounds to jobs in the order of `rank_jobs`, each while it fits.
@@ -146,7 +138,7 @@ def serve(
     ran = np.zeros(count, np.int64)
     was_running = is_running.copy()
     for t in range(lead):
-        order = rank_jobs(t, ran, was_running, left, end_slack, end_margin, fair_slack, fair_margin, stay)
+        order = rank_jobs(t, ran, was_running, left, end_slack, end_margin, weights, stay)
         free = capacity
         for must in (True, False):
             for j in order:

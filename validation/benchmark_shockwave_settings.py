@@ -57,31 +57,36 @@ LOADS = (
     Load(name="heavy", jobs=120, gpus=16, mean_interarrival_s=40.0),
 )
 
+#: The paper's window and power of unfairness.
+PAPER: Mapping[str, Any] = MappingProxyType({"rounds": 20, "ftf_power": 5.0})
+
 #: What is compared: the defaults, the paper's window, and one change at a time.
 SETTINGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "default": {},
-        "T = 20, packed (the paper's)": {"rounds": 20, "order": "packed"},
-        "T = 20, shortest first": {"rounds": 20, "order": "shortest"},
+        "T = 20, packed (the paper's)": {**PAPER, "order": "packed"},
+        "T = 20 (the paper's), lambda = 0.1": {**PAPER, "makespan_weight": 0.1},
+        "T = 20 (the paper's), shortest first": {**PAPER, "order": "shortest"},
+        "T = 20 (the paper's)": PAPER,
         "T = 20": {"rounds": 20},
-        "T = 20, k = 20": {"rounds": 20, "ftf_power": 20.0},
-        "T = 20, lambda = 0.1": {"rounds": 20, "makespan_weight": 0.1},
         "T = 60": {"rounds": 60},
         "T = 120": {"rounds": 120},
         "T = 300": {"rounds": 300},
-        "T = 120, k = 20": {"rounds": 120, "ftf_power": 20.0},
         "T = 120, lambda = 0.1": {"rounds": 120, "makespan_weight": 0.1},
+        "k = 0": {"ftf_power": 0.0},
+        "k = 2": {"ftf_power": 2.0},
+        "k = 5 (the paper's)": {"ftf_power": 5.0},
+        "k = 10": {"ftf_power": 10.0},
         "packed": {"order": "packed"},
         "shortest first": {"order": "shortest"},
         "end margin 0": {"end_margin": 0.0},
         "end margin 0.1": {"end_margin": 0.1},
         "end margin 0.2": {"end_margin": 0.2},
-        "fair margin 0": {"fair_margin": 0.0},
-        "fair margin 0.2": {"fair_margin": 0.2},
         "stay 1": {"stay": 1.0},
         "stay 0.5": {"stay": 0.5},
         "N_avg: demand": {"contention": "demand"},
         "N_avg: jobs present": {"contention": "jobs_present"},
+        "speeds as told": {"measured_speeds": False},
         "lazy": {"reactive": False},
         "plan every round": {"replan_rounds": 1},
         "follow whole plans": {"replan_rounds": 10_000},

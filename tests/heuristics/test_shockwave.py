@@ -1,6 +1,7 @@
 """The Shockwave planner and the released code's variant: order of rounds, evidence, modes, and small states."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -114,14 +115,76 @@ def test_a_job_that_sets_the_end_goes_first_though_it_is_the_longest():
     assert 6 not in shortest.rounds[0]
 
 
-def test_a_job_about_to_become_unfair_goes_before_shorter_ones():
-    # Jobs 0 and 1 are short and have just come; job 2 has used up its fair time but for what it needs.
+def test_a_job_that_has_waited_goes_before_shorter_ones_the_sooner_the_larger_k_is():
+    # Jobs 0 to 2 are short and have just come; job 9 has waited for 600 s, so its rho of Eq. 9 is (600 + 1200)/1200.
     fresh = [round_job(j, epochs=4, arrival_s=600.0) for j in range(3)]
-    old = round_job(9, epochs=5, arrival_s=0.0)
-    # P N_avg = 300 s x max(1, 4 jobs / 1 GPU) = 1200 s, of which 600 s have passed and 300 s are needed.
-    state = round_state([*fresh, old], gpus=1)
-    assert 9 not in ShockwavePolicy(fair_margin=0.1, end_margin=0.0).decide(state).rounds[0]
-    assert 9 in ShockwavePolicy(fair_margin=0.3, end_margin=0.0).decide(state).rounds[0]
+    state = round_state([*fresh, round_job(9, epochs=5, arrival_s=0.0)], gpus=1)
+    # 300 s over 1.5^k against 240 s: k of log(1.25)/log(1.5) = 0.55.
+    assert 9 not in ShockwavePolicy(ftf_power=0.5, end_margin=0.0).decide(state).rounds[0]
+    assert 9 in ShockwavePolicy(ftf_power=0.6, end_margin=0.0).decide(state).rounds[0]
+
+
+def test_weights_of_jobs_count_in_the_order_too():
+    jobs = [round_job(j, epochs=4 + j) for j in range(3)]
+    heavy = [*jobs[:2], replace(jobs[2], weight=10.0)]
+    assert ShockwavePolicy(end_margin=0.0).decide(round_state(jobs, gpus=1)).rounds[0].keys() == {0}
+    assert ShockwavePolicy(end_margin=0.0).decide(round_state(heavy, gpus=1)).rounds[0].keys() == {2}
+
+
+def running_on(place, *, finished, attained_s, time_s=1e5, epochs=40):
+    """A job of 60 s an epoch that has taken another time."""
+    job = round_job(place, epochs=epochs, finished=finished, time_s=time_s, running=True)
+    return replace(job, attained_s=attained_s)
+
+
+def test_what_a_job_has_taken_corrects_its_speed_and_warns_of_those_that_have_not_run():
+    new = round_job(1, epochs=40, time_s=1e5)
+    states = [
+        round_state([running_on(0, finished=finished, attained_s=attained_s), new], time_s=1e5)
+        for finished, attained_s in ((0, 0.0), (4, 360.0), (10, 900.0))
+    ]
+    reader = JobReader("restatement", None, "demand", True)
+    first, *_, last = [reader.read(state) for state in states]
+    assert first.remaining_s == pytest.approx([2400.0, 2400.0])
+    assert first.risk.tolist() == [0.0, 0.0]
+    factor = (900.0 + 12.0) / (600.0 + 12.0)
+    assert last.remaining_s == pytest.approx([30 * 60 * factor, 2400.0])
+    assert last.regime_epoch_s == pytest.approx([60 * factor, 60.0])
+    assert last.risk == pytest.approx([0.0, factor**2 - 1.0])
+    told = JobReader("restatement", None, "demand", False)
+    *_, last = [told.read(state) for state in states]
+    assert last.remaining_s == pytest.approx([1800.0, 2400.0])
+    assert last.risk.tolist() == [0.0, 0.0]
+
+
+def test_speeds_that_are_as_told_correct_nothing():
+    """In the engine jobs run as fast as they are said to: but for restarts and rounded steps nothing is corrected."""
+
+    class Watched(ShockwavePolicy):
+        def window(self, state, jobs):
+            seen.append((state.jobs, jobs))
+            return super().window(state, jobs)
+
+    seen = []
+    run(Watched())
+    for known, jobs in seen:
+        starts = jobs.regime_starts[:-1]
+        for job, start in zip(known, starts, strict=True):
+            first = job.state.epoch_s[job.batch_size]
+            others = set(job.state.epoch_s.values())
+            assert min(abs(jobs.regime_epoch_s[start] / told - 1.0) for told in {first, *others}) < 0.02
+        assert jobs.risk.max() < 0.02
+
+
+def test_a_long_job_is_tried_early_where_speeds_proved_wrong_and_only_there():
+    # Eight jobs of 300 s, one of 900 s and one that runs; H is 3600 s / 2 GPUs, so the end is not in sight.
+    rest = [round_job(j, epochs=5, time_s=1e5) for j in range(8)] + [round_job(8, epochs=15, time_s=1e5)]
+    for times, tried in ((1.0, False), (2.0, True)):
+        policy = ShockwavePolicy()
+        for finished in (10, 15):
+            ran = running_on(9, epochs=20, finished=finished, attained_s=60.0 * finished * times)
+            schedule = policy.decide(round_state([ran, *rest], gpus=2, time_s=1e5))
+        assert (8 in schedule.rounds[0]) == tried
 
 
 @st.composite
@@ -158,7 +221,7 @@ def test_every_round_fits_idles_nobody_and_the_evidence_holds(state, order, roun
     assert evidence.reason == "OPTIMAL"
     assert evidence.gap <= 1e-4 + 1e-8
     # The window is the one of `window_job`, job by job: the policy's columns are no other program.
-    jobs = JobReader("restatement", None, "demand").read(state)
+    jobs = JobReader("restatement", None, "demand", False).read(state)
     for row, job in enumerate(state.jobs):
         told = window_job(job.state)
         assert jobs.ftf[row] == pytest.approx(told.ftf, rel=1e-12)
@@ -181,11 +244,9 @@ def packed_windows(draw):
 @given(packed_windows(), st.integers(1, 8), st.sampled_from(["slack", "shortest"]))
 def test_putting_rounds_in_order_costs_no_job_a_round_and_no_rule(drawn, lead, rule):
     window, plan, rng = drawn
-    order = RoundOrder(rule=rule, end_margin=0.1, fair_margin=0.1, stay=0.8)
+    order = RoundOrder(rule=rule, end_margin=0.1, stay=0.8)
     left = window.tables.remaining[:, 0] * window.round_s
-    ordered = order.applied(
-        plan, remaining_s=left, lived_s=rng.uniform(0.0, 2000.0, len(left)), fair_s=3.0 * left, lead=lead
-    )
+    ordered = order.applied(plan, remaining_s=left, risk=rng.uniform(0.0, 1.0, len(left)), lead=lead)
     assert (ordered.rounds_granted >= plan.rounds_granted).all()
     assert ordered.objective >= plan.objective - 1e-12
     assert schedule_faults(window, ordered.grants, ordered.regime_of) == ()
@@ -196,8 +257,8 @@ def test_exchanges_keep_counts_and_capacity_and_compiled_equals_plain(drawn, lea
     window, plan, rng = drawn
     count = len(window.gangs)
     rank = (
-        rng.random(count) < 0.5, rng.uniform(0.0, 20.0, count), rng.uniform(-5.0, 20.0, count), 1.0,
-        rng.uniform(-5.0, 20.0, count), rng.uniform(0.0, 3.0, count), 0.8,
+        rng.random(count) < 0.5, rng.uniform(0.0, 20.0, count), rng.uniform(-5.0, 20.0, count),
+        rng.uniform(0.0, 3.0, count), rng.uniform(0.1, 3.0, count), 0.8,
     )  # fmt: skip
     compiled, plain = np.array(plan.grants), np.array(plan.grants)
     advance(compiled, lead, window.gangs, window.gpus, *rank)
@@ -215,17 +276,20 @@ def test_exchanges_keep_counts_and_capacity_and_compiled_equals_plain(drawn, lea
 
 
 def test_ranks_by_hand():
-    # Rounds left 9, 5, 3, 2; the first sets the end, the second is nearly unfair, the third runs.
+    # Rounds left 9, 5, 3, 2; the first sets the end, the second has three times the weight, the third runs.
     left, end_slack = np.array([9.0, 5.0, 3.0, 2.0]), np.array([0.0, 4.0, 6.0, 7.0])
-    fair_slack, margin = np.array([50.0, 1.0, 50.0, 50.0]), np.ones(4)
+    margin, weights = np.full(4, 0.5), np.array([1.0, 3.0, 1.0, 1.0])
     was = np.array([False, False, True, False])
-    order = rank_jobs(0, np.zeros(4, np.int64), was, left, end_slack, 0.5, fair_slack, margin, 0.5)
-    assert order.tolist() == [0, 1, 2, 3]  # 3 rounds left count 1.5: less than 2
-    order = rank_jobs(0, np.zeros(4, np.int64), was, left, end_slack, 0.5, fair_slack, margin, 1.0)
+    order = rank_jobs(0, np.zeros(4, np.int64), was, left, end_slack, margin, weights, 0.5)
+    assert order.tolist() == [0, 2, 1, 3]  # 1.5, 5/3 and 2
+    order = rank_jobs(0, np.zeros(4, np.int64), was, left, end_slack, margin, weights, 1.0)
     assert order.tolist() == [0, 1, 3, 2]
-    # Three rounds later, all of them waited: the second is overdue by more than its margin, and counts no longer.
-    order = rank_jobs(3, np.zeros(4, np.int64), was, left, end_slack, 0.5, fair_slack, margin, 1.0)
-    assert order.tolist() == [0, 3, 2, 1]
+    # Four rounds later, all of them waited: the second comes to set the end too, after the longer first.
+    order = rank_jobs(4, np.zeros(4, np.int64), was, left, end_slack, margin, np.array([1.0, 0.1, 1.0, 1.0]), 1.0)
+    assert order.tolist() == [0, 1, 3, 2]
+    # One that has had all its rounds is behind those that set the end, and before all others.
+    order = rank_jobs(3, np.array([0, 0, 3, 0]), was, left, end_slack, margin, weights, 1.0)
+    assert order.tolist() == [0, 2, 1, 3]
 
 
 def test_a_penalty_for_restarts_is_in_the_window_and_keeps_the_solvers_order():
@@ -275,7 +339,7 @@ def test_what_it_cannot_plan_it_refuses_by_name(policy):
     ("option", "value"),
     [
         ("ftf_power", -1.0), ("makespan_weight", math.nan), ("rounds", 0), ("replan_rounds", 0), ("predictor", "tarot"),
-        ("contention", "none"), ("order", "random"), ("end_margin", 1.5), ("fair_margin", -0.1), ("stay", 0.0),
+        ("contention", "none"), ("order", "random"), ("end_margin", 1.5), ("measured_speeds", 1), ("stay", 0.0),
         ("restart_penalty", -1.0), ("utility_floor", 1.0), ("rel_gap", -1.0), ("time_limit", 0.0), ("max_regimes", 0),
         ("reactive", "yes"), ("gang_weighted", 2),
     ],
