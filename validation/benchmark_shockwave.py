@@ -51,7 +51,7 @@ _LISTED = (
     ("13", "noise on predicted regimes", "noise", "figure_13"),
     ("15", "fractions of Themis's filter on a workload", "themis", "figure_15"),
     ("16", "contention", "policies", "figure_16"),
-    ("17", "Pollux's trace", "policies", "figure_17"),
+    ("17", "Pollux's traces", "policies", "figure_17"),
     ("k", "power of unfairness in the objective", "planner", "sweep_power"),
     ("lambda", "weight of the makespan in the objective", "planner", "sweep_weight"),
     ("T", "rounds of a window", "planner", "sweep_window"),

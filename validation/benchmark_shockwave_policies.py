@@ -10,7 +10,7 @@ import numpy as np
 
 from ..simulation import RoundRules, SimulationResult, Trace
 from .benchmark_shockwave_plot import Bars, Curves, Plot, Schedule
-from .benchmark_shockwave_pollux import pollux_workload
+from .benchmark_shockwave_pollux import pollux_workloads
 from .benchmark_shockwave_run import (
     METRICS,
     RIVALS,
@@ -236,20 +236,38 @@ def _sweep(setup: Setup, axis: str, cases: Cases, says: str) -> Outcome:
 
 
 def figure_17(setup: Setup) -> Outcome:
-    """The comparison on a trace of Pollux's; Pollux itself resizes jobs, which the rounds engine does not.
+    """The comparison on traces of Pollux's; Pollux itself resizes jobs, which the rounds engine does not.
 
     Fairness is of the jobs that last a round or more: two in five take 33 s, and under any policy they wait for longer
     than that until a round begins.
     """
-    found = pollux_workload(setup)
+    found = pollux_workloads(setup)
     if isinstance(found, str):
         return Outcome(rows=[], skipped=found)
-    trace, profiles, gpus = found
-    rows, results = compared(MAKERS, [trace], gpus, setup.on_step, profiles)
-    for row in rows:
-        jobs = results[row["policy"], 0].jobs
-        fairness = jobs.loc[jobs["exclusive_s"] >= RoundRules().round_s, "ftf"].to_numpy(dtype=float)
-        row["all worst ftf"], row["all unfair %"] = row["worst ftf"], row["unfair %"]
-        row["worst ftf"], row["unfair %"] = float(fairness.max()), float(100 * np.mean(fairness > UNFAIR))
-    title = f"Pollux's trace: {len(trace)} jobs on {gpus} GPUs"
-    return Outcome(rows=rows, claims=comparison_claims(rows), plots=(bars_of(rows, title),))
+    traces, gpus = found
+    cases = {
+        (trace_name, name): Case(trace=trace, gpus=gpus, policy=maker, profiles=profiles)
+        for trace_name, (trace, profiles) in traces.items()
+        for name, maker in MAKERS.items()
+    }
+    rows = [
+        {"trace": trace_name, "policy": name} | _of_long_jobs(result)
+        for (trace_name, name), result in run_cases(cases, setup.on_step).items()
+    ]
+    means: list[dict[str, Any]] = []
+    for name in MAKERS:
+        mine = [row for row in rows if row["policy"] == name]
+        columns = {column: float(np.mean([row[column] for row in mine])) for column in list(mine[0])[2:]}
+        times = {column: round(value) for column, value in columns.items() if column.endswith(" s")}
+        means.append({"trace": "mean", "policy": name} | columns | times)
+    title = f"Pollux's traces on {gpus} GPUs, means"
+    return Outcome(rows=[*means, *rows], claims=comparison_claims(means), plots=(bars_of(means, title),))
+
+
+def _of_long_jobs(result: SimulationResult) -> dict[str, float]:
+    """Return the metrics, with fairness of the jobs that last a round, and of all jobs beside it."""
+    row = metric_row([result])
+    long = result.jobs["exclusive_s"] >= RoundRules().round_s
+    fairness = result.jobs.loc[long, "ftf"].to_numpy(dtype=float)
+    mine = {"worst ftf": float(fairness.max()), "unfair %": float(100 * np.mean(fairness > UNFAIR))}
+    return row | mine | {f"all {words}": row[words] for words in mine}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from equipoise.cli.main import run
 from equipoise.formulations.errors import InvalidInput
 from equipoise.heuristics.policies import make_policy
-from equipoise.simulation import JobState
+from equipoise.simulation import JobState, isolated_s
 from equipoise.simulation.round_policy import RoundJob
 from equipoise.validation.benchmark_shockwave import FIGURES, find_figure, outcome_page
 from equipoise.validation.benchmark_shockwave_filter import (
@@ -30,7 +30,7 @@ from equipoise.validation.benchmark_shockwave_foresight import late_alarms
 from equipoise.validation.benchmark_shockwave_noise import Misled
 from equipoise.validation.benchmark_shockwave_plot import Bars, Curves, Schedule
 from equipoise.validation.benchmark_shockwave_policies import relative
-from equipoise.validation.benchmark_shockwave_pollux import pollux_workload
+from equipoise.validation.benchmark_shockwave_pollux import pollux_workloads
 from equipoise.validation.benchmark_shockwave_run import Outcome, Setup, workload
 
 SMALL = Setup(jobs=4, repeats=1)
@@ -241,36 +241,39 @@ def test_the_same_seed_gives_the_same_rows():
 def test_pollux_is_skipped_in_words_without_its_file(tmp_path):
     assert "--data" in FIGURES["17"].run(SMALL).skipped
     outcome = FIGURES["17"].run(replace(SMALL, data=tmp_path))
-    assert "pollux_160_w1.csv" in outcome.skipped
+    assert "pollux_160_w*.csv" in outcome.skipped
     assert outcome.in_shape is None
 
 
-def pollux_files(folder, jobs="a,5,600,2,net,64\nb,0,300,1,net,32\n"):
+def pollux_files(folder, **traces):
     (folder / "pollux").mkdir()
-    (folder / "pollux" / "pollux_160_w1.csv").write_text(
-        "job_id,submit_time_s,duration_s,num_gpus,model,batch_size\n" + jobs
-    )
-    (folder / "pollux" / "six_models_fit_t4.csv").write_text(
-        "model,init_batch,epochs,iterations_at_init_batch\nnet,32,10,1000\n"
-    )
+    for name, jobs in traces.items():
+        head = "job_id,submit_time_s,duration_s,num_gpus,model,batch_size\n"
+        (folder / "pollux" / f"pollux_160_{name}.csv").write_text(head + jobs)
     return Setup(jobs=4, data=folder)
 
 
-def test_pollux_jobs_take_the_time_the_file_says(tmp_path):
-    trace, profiles, gpus = pollux_workload(pollux_files(tmp_path))
+def test_pollux_jobs_take_the_time_the_files_say_and_are_compared_trace_by_trace(tmp_path):
+    setup = pollux_files(tmp_path, w1="a,5,600,2,net,64\nb,0,300,1,net,32\n", w2="a,1,60,1,net,\nb,0,1200,1,net,8\n")
+    traces, gpus = pollux_workloads(setup)
+    assert list(traces) == ["pollux_160_w1", "pollux_160_w2"]
+    trace, profiles = traces["pollux_160_w1"]
     assert trace.job_id == ("b", "a")
     assert trace.arrival_s.tolist() == [0.0, 5.0]
-    seconds = [
-        trace.total_epochs[i] * profiles.epoch_s(trace.model[i], int(trace.batch_size[i]), int(trace.num_gpus[i]))
-        for i in range(2)
-    ]
-    assert seconds == pytest.approx([300.0, 600.0])
-    assert gpus == 64
+    assert isolated_s(trace, profiles) == pytest.approx([300.0, 600.0])
+    assert gpus == 2  # 64 GPUs for 160 jobs; 4 asked for
+    outcome = FIGURES["17"].run(setup)
+    rows = {(row["trace"], row["policy"]): row for row in outcome.rows}
+    for column in ("makespan s", "unfair %", "all worst ftf"):
+        each = [rows[name, "mst"][column] for name in traces]
+        assert rows["mean", "mst"][column] == pytest.approx(sum(each) / 2)
+    # The job of 60 s comes just too late for a round, and does not count: it lasts less than one.
+    assert rows["pollux_160_w2", "mst"]["worst ftf"] < rows["pollux_160_w2", "mst"]["all worst ftf"]
 
 
 def test_a_pollux_file_that_is_not_one_is_refused(tmp_path):
-    with pytest.raises(InvalidInput, match="no model transformer"):
-        pollux_workload(pollux_files(tmp_path, "a,5,600,2,transformer,64\n"))
+    with pytest.raises(InvalidInput, match=r"duration_s.*pollux_160_w1.csv, line 2"):
+        pollux_workloads(pollux_files(tmp_path, w1="a,5,-600,2,transformer,64\n"))
 
 
 def test_an_unknown_figure_is_refused_with_the_list():
