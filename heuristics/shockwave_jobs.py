@@ -16,7 +16,6 @@ from .prediction import Predictor, predict
 Contention = Literal["jobs_seen", "jobs_present", "demand"]
 CONTENTIONS: tuple[Contention, ...] = get_args(Contention)
 
-
 # A job's measured speed counts in full once it has run for much longer than this share of a round.
 _UNMEASURED_ROUNDS = 0.1
 # How many times the typical error a job that has not run is allowed for.
@@ -106,6 +105,7 @@ class JobReader:
         self._measured_speeds = measured_speeds
         # Seconds that each job has run as observed, and what its seconds per epoch say of these epochs.
         self._ran: dict[str | int, tuple[float, float]] = {}
+        self._squared_errors = 0.0  # of the logarithms of what the one is over the other, all jobs together
         self._known: dict[str | int, _Known] = {}
         self._seen: set[str | int] = set()
 
@@ -156,20 +156,26 @@ class JobReader:
     def _measured(self, job: RoundJob, now: JobState, before: _Known | None, round_s: float) -> float:
         """Return how many times longer than told the job takes for an epoch, from what it ran since `before`."""
         taken_s, told_s = self._ran.get(job.id, (0.0, 0.0))
+        slower = _ratio(taken_s, told_s, round_s)
         # Where the batch size changed meanwhile, epochs were rounded: nothing can be told from those.
         if self._measured_speeds and before is not None and before.progress[1:] == (job.batch_size, job.total_steps):
+            self._squared_errors -= math.log(slower) ** 2
             epochs = (job.steps_run - before.progress[0]) / job.steps_per_epoch
             taken_s += job.attained_s - before.attained_s
             told_s += epochs * float(now.epoch_s[job.batch_size])
+            slower = _ratio(taken_s, told_s, round_s)
             self._ran[job.id] = taken_s, told_s
-        little_s = _UNMEASURED_ROUNDS * round_s
-        return (taken_s + little_s) / (told_s + little_s)
+            self._squared_errors += math.log(slower) ** 2
+        return slower
 
     def _risk(self, state: RoundState) -> Floats:
         if not self._ran:
             return np.zeros(len(state.jobs))
-        little_s = _UNMEASURED_ROUNDS * state.round_s
-        errors = [math.log((taken_s + little_s) / (told_s + little_s)) for taken_s, told_s in self._ran.values()]
-        error = math.sqrt(math.fsum(error**2 for error in errors) / len(errors))
+        error = math.sqrt(max(0.0, self._squared_errors) / len(self._ran))
         share = math.expm1(min(_ERRORS * error, _LARGEST))
         return np.array([0.0 if job.id in self._ran else share for job in state.jobs])
+
+
+def _ratio(taken_s: float, told_s: float, round_s: float) -> float:
+    little_s = _UNMEASURED_ROUNDS * round_s
+    return (taken_s + little_s) / (told_s + little_s)
