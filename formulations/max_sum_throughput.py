@@ -150,6 +150,20 @@ class MaxSumThroughput(SharePolytope):
         """Return the linear program, a column for each pair that runs; rows by job are divided by its fastest rate."""
         self._check_form(form)
         build = ProgramBuilder(sense="max")
+        share = self._add_rows(build)
+        build.set_objective([(share, self.rates[self._pairs()])])
+        return build.program()
+
+    def reach_program(self) -> Program:
+        """Return the linear program whose optimum is how much of all least rates can be had at once, at most 1."""
+        build = ProgramBuilder(sense="max")
+        reach = build.add_columns("reach", (1,), upper=1.0)
+        self._add_rows(build, reach)
+        build.set_objective([(reach, np.ones(1))])
+        return build.program()
+
+    def _add_rows(self, build: ProgramBuilder, reach: Indices | None = None) -> Indices:
+        """Add shares and all rows to a program; with the column `reach`, of least rates only as much as it says."""
         share = self._add_shares(build)
         job, kind = self._pairs()
         if self.costs_per_s is not None and self.budget_per_s is not None:
@@ -159,9 +173,11 @@ class MaxSumThroughput(SharePolytope):
             fastest = self.rates.max(axis=1)
             unit = np.where(fastest > 0, fastest, 1.0)
             terms: list[Any] = [(job, share, self.rates[job, kind] / unit[job])]
-            build.add_rows("least_rate", (self.num_jobs,), terms=terms, lower=self.least / unit)
-        build.set_objective([(share, self.rates[job, kind])])
-        return build.program()
+            if reach is not None:
+                terms.append((np.arange(self.num_jobs), np.broadcast_to(reach, self.num_jobs), -self.least / unit))
+            lower = self.least / unit if reach is None else 0.0
+            build.add_rows("least_rate", (self.num_jobs,), terms=terms, lower=lower)
+        return share
 
     def decode(self, values: Floats, duals: Floats | None = None, form: str = "shares") -> GpuShares:
         """Turn column values of the program into shares, the prices the duals of capacities and budget."""

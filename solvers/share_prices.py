@@ -19,25 +19,27 @@ from .backend import Answer, Availability, Backend, Progress, Task
 from .options import Options
 from .result import Limit, Reason
 from .share_decomposition import Crowd, Mix, best_level, best_sum
-from .share_nearest import nearest_shares
+from .share_nearest import MATCHED, nearest_shares
+from .share_rows import solve_with_rows
 
 VERSION = "1"
 COVERED = {"time_limit": "time_limit", "rel_gap": "rel_gap", "abs_gap": "abs_gap", "log": "log", "seed": "seed"}
-KINDS = ("MaxMinFairness", "MaxMinFairness:water_filling", "MaxSumThroughput", "MinTotalDuration")
-# The nearest optimum is taken if its GPUs in use agree with what is wanted to this share; else a mix of answers.
-MATCHED = 1e-9
+WITH_ROWS = "MaxSumThroughput:rows"
+KINDS = ("MaxMinFairness", "MaxMinFairness:water_filling", "MaxSumThroughput", WITH_ROWS, "MinTotalDuration")
 
 
 class SharePrices(Backend):
     """Closed forms on one type of GPU, decomposition by prices on several; then the optimum nearest to isolated shares.
 
-    Identical jobs are one. Nothing is drawn, and one thread is all that is ever used.
+    Identical jobs are one. Nothing is drawn, and one thread is all that is ever used. With a budget or least rates the
+    prices are those of HiGHS.
     """
 
     name = "share_prices"
     licence = "Apache-2.0"
     formulations = frozenset(KINDS)
     honours = frozenset({"seed"})
+    uses = frozenset({"highs"})
 
     def probe(self) -> Availability:
         """Say whether numba is installed."""
@@ -53,6 +55,8 @@ class SharePrices(Backend):
         own = options.own(self.name, COVERED)
         if own:
             raise InvalidInput(f"backend_options[{self.name!r}]", sorted(own), "it has no options of its own")
+        if task.problem.kind == WITH_ROWS:
+            return solve_with_rows(task.problem, options)
         deadline = math.inf if options.time_limit is None else time.perf_counter() + options.time_limit
         plan, notes, finished = _solved(task.problem, lambda: time.perf_counter() >= deadline)
         limit = None if finished else Limit.TIME if time.perf_counter() >= deadline else Limit.METHOD
@@ -69,11 +73,18 @@ def nearest_optimum(problem: LevelShares | MaxSumThroughput) -> GpuShares:
     Raises
     ------
     UnsupportedProblem
-        For a problem with a budget or least rates, or that is none of this kind.
+        For a problem that is none of this kind.
+    NoSolution
+        If least rates cannot be reached.
     """
     kind = getattr(problem, "kind", type(problem).__name__)
     if kind not in KINDS:
         raise UnsupportedProblem(f"no tie-break for a {kind}: it is for {', '.join(KINDS)}")
+    if kind == WITH_ROWS:
+        from .solve import solve
+
+        plan: GpuShares = solve(problem, BACKEND.name).require_plan()
+        return plan
     return _solved(problem, lambda: False)[0]
 
 

@@ -188,8 +188,8 @@ def test_the_tie_break_is_one_function_of_the_problem():
     other = eq.solve(fair, "highs", rel_gap=1e-9)
     assert nearest_optimum(fair).shares.tobytes() == solved(fair).plan.shares.tobytes()
     assert fair.levels(other.plan.shares).min() == pytest.approx(fair.levels(nearest_optimum(fair).shares).min())
-    with pytest.raises(eq.UnsupportedProblem, match="MaxSumThroughput:rows"):
-        nearest_optimum(eq.MaxSumThroughput([[1.0]], [1], [1], least_rates=[0.5]))
+    with pytest.raises(eq.UnsupportedProblem, match="OpenShop"):
+        nearest_optimum(eq.OpenShop([[1]]))
 
 
 def test_the_same_problem_has_the_same_bits():
@@ -284,8 +284,6 @@ def test_options_that_it_does_not_have_are_refused():
         eq.solve(problem, "share_prices", backend_options={"share_prices": {"cuts": 3}})
     with pytest.raises(eq.InvalidInput, match="warm_start"):
         eq.solve(problem, "share_prices", warm_start=eq.GpuShares(np.ones((1, 1))))
-    with pytest.raises(eq.UnsupportedProblem):
-        eq.solve(eq.MaxSumThroughput([[1.0]], [1], [1], least_rates=[0.5]), "share_prices")
 
 
 def test_it_runs_in_a_process_of_its_own():
