@@ -29,6 +29,10 @@ class Progress(Protocol):
         ...
 
 
+def unheard(objective: float | None, bound: float, incumbent: Any = None) -> None:
+    """Take the progress of a solve inside another, which is not that of the problem at hand."""
+
+
 @dataclass(frozen=True)
 class Availability:
     """Whether a backend can run here.

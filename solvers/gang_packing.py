@@ -11,7 +11,7 @@ from typing import Any
 from ..formulations.gang_makespan import GangMakespan
 from ..formulations.gang_programs import count_patterns
 from ..formulations.gang_schedule import GangSchedule
-from .backend import Answer, Availability, Backend, Progress, Task
+from .backend import Answer, Availability, Backend, Progress, Task, unheard
 from .highs import BACKEND as HIGHS
 from .options import Options
 from .result import Limit, Reason
@@ -91,7 +91,7 @@ def _closed(
     options = replace(
         options, warm_start=None, rel_gap=0.0, abs_gap=max(LAST_ROUND, options.abs_gap, options.rel_gap * plan.makespan)
     )
-    answer = run_backend(HIGHS, task, options, lambda objective, bound, incumbent=None: None)
+    answer = run_backend(HIGHS, task, options, unheard)
     what = f"{form} (HiGHS, {program.num_columns} columns)"
     if answer.bound is not None and math.ceil(answer.bound - 1e-6) > bound:
         bound = float(math.ceil(answer.bound - 1e-6))  # the makespan is a whole number of rounds

@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from ..formulations.goodput_allocation import GoodputAllocation
 from ..formulations.goodput_plan import GoodputPlan
 from ..formulations.program import Floats
-from .backend import Answer, Availability, Backend, Progress, Task
+from .backend import Answer, Availability, Backend, Progress, Task, unheard
 from .goodput_prices import best_prices, filled
 from .highs import BACKEND as HIGHS
 from .options import Options
@@ -103,7 +102,7 @@ def _decided(
 
     # GAP_SHARE of the gap is HiGHS's; the rest is room for rounding.
     asked = replace(options, rel_gap=GAP_SHARE * options.rel_gap, abs_gap=GAP_SHARE * options.abs_gap, warm_start=None)
-    answer = run_backend(HIGHS, Task(problem=problem, form="configurations", program=program), asked, _unheard)
+    answer = run_backend(HIGHS, Task(problem=problem, form="configurations", program=program), asked, unheard)
     what = f"HiGHS on {program.num_columns} of {int(problem.allowed.sum())} configurations"
     if answer.values is not None and program.residuals_at(answer.values).worst <= options.feasibility_tol:
         found = problem.decode(np.rint(answer.values), keep=keep)
@@ -119,10 +118,6 @@ def _decided(
         proved = max(answer.bound, objective)
         notes.append(f"bound: {what}")
     return Answer(claim=Reason.OPTIMAL, limit=answer.limit, plan=plan, bound=proved, notes=tuple(notes))
-
-
-def _unheard(objective: float | None, bound: float, incumbent: Any = None) -> None:
-    """Take what HiGHS reports on the way: it is of a smaller program, and not passed on."""
 
 
 BACKEND = Goodput()

@@ -11,6 +11,7 @@ import numpy as np
 from ..formulations.program import Floats
 from ..formulations.share_kernels import cheapest, margins, most_gained
 from ..formulations.share_levels import ROUNDING, level_bound
+from ..formulations.share_polytope import Groups, SharePolytope
 from .share_master import NOTHING, Master
 
 # Rounds of one search: 20 to 60 reach the last digits on a few types of GPU.
@@ -39,6 +40,16 @@ class Crowd:
     gangs: Floats
     counts: Floats
     gpus: Floats
+
+    @staticmethod
+    def in_groups(problem: SharePolytope, groups: Groups, worth: Floats) -> Crowd:
+        """Return the jobs of a problem by groups; `worth` is that of each job, shape (N, K)."""
+        return Crowd(
+            worth=np.ascontiguousarray(worth[groups.first]),
+            gangs=problem.gangs[groups.first].astype(np.float64),
+            counts=groups.counts,
+            gpus=problem.gpus.astype(np.float64),
+        )
 
     def of(self, groups: Any, gpus: Floats) -> Crowd:
         """Return some of the groups on these GPUs."""

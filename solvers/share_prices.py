@@ -91,12 +91,7 @@ def nearest_optimum(problem: LevelShares | MaxSumThroughput) -> GpuShares:
 def _solved(problem: Any, out_of_time: Callable[[], bool]) -> tuple[GpuShares, list[str], bool]:
     first = problem.groups.first
     worth = problem.rates if isinstance(problem, MaxSumThroughput) else problem.worth
-    crowd = Crowd(
-        worth=np.ascontiguousarray(worth[first]),
-        gangs=problem.gangs[first].astype(np.float64),
-        counts=problem.groups.counts,
-        gpus=problem.gpus.astype(np.float64),
-    )
+    crowd = Crowd.in_groups(problem, problem.groups, worth)
     if isinstance(problem, MaxSumThroughput):
         least, reward, level_prices = np.zeros(len(first)), 1.0, None
         mix = best_sum(crowd, out_of_time)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from ..formulations.max_sum_throughput import MaxSumThroughput
 from ..formulations.program import Program
 from ..formulations.program_bounds import proved_bound
 from ..formulations.share_polytope import GpuShares
-from .backend import Answer, Task
+from .backend import Answer, Task, unheard
 from .highs import BACKEND as HIGHS
 from .options import Options
 from .result import Reason
@@ -29,8 +29,11 @@ def solve_with_rows(problem: MaxSumThroughput, options: Options) -> Answer:
     What HiGHS claims is proved before it is passed on: a plan's prices prove their own bound; that there is no plan
     is said if prices prove that all least rates cannot be had at once.
     """
+    started = time.perf_counter()
     answer = _by_highs(problem, problem.program(), options)
     if answer.values is None:
+        if options.time_limit is not None:
+            options = options.with_time(max(0.0, options.time_limit - (time.perf_counter() - started)))
         return _no_plan(problem, answer, options)
     plan, note = problem.decode(answer.values, answer.duals), "ties among optima are not broken by distance"
     if answer.claim is Reason.OPTIMAL and answer.duals is not None:
@@ -43,7 +46,7 @@ def solve_with_rows(problem: MaxSumThroughput, options: Options) -> Answer:
 
 def _by_highs(problem: MaxSumThroughput, program: Program, options: Options) -> Answer:
     task = Task(problem=problem, form="shares", program=program)
-    return run_backend(HIGHS, task, replace(options, warm_start=None, rel_gap=0.0, abs_gap=0.0), _unheard)
+    return run_backend(HIGHS, task, replace(options, warm_start=None, rel_gap=0.0, abs_gap=0.0), unheard)
 
 
 def _no_plan(problem: MaxSumThroughput, answer: Answer, options: Options) -> Answer:
@@ -65,12 +68,7 @@ def _nearer(problem: MaxSumThroughput, plan: GpuShares) -> GpuShares | None:
     first, prices, budget = problem.groups.first, problem.prices_of(plan), None
     if problem.costs_per_s is not None and problem.budget_per_s is not None:
         prices, budget = np.append(prices, plan.budget_price), (problem.costs_per_s, problem.budget_per_s)
-    crowd = Crowd(
-        worth=np.ascontiguousarray(problem.rates[first]),
-        gangs=problem.gangs[first].astype(np.float64),
-        counts=problem.groups.counts,
-        gpus=problem.gpus.astype(np.float64),
-    )
+    crowd = Crowd.in_groups(problem, problem.groups, problem.rates)
     targets = problem.isolated(problem.gangs[first])
     least = problem.least[first]
     shares, fault = nearest_shares(crowd, problem.runnable[first], prices, 1.0, least, targets, budget)
@@ -80,7 +78,3 @@ def _nearer(problem: MaxSumThroughput, plan: GpuShares) -> GpuShares | None:
     reached, residuals = problem.evaluate(nearer)
     kept = reached >= (1.0 - ROUNDING) * problem.evaluate(plan)[0]
     return nearer if kept and residuals.worst <= ROUNDING else None
-
-
-def _unheard(objective: float | None, bound: float, incumbent: Any = None) -> None:
-    """Take what HiGHS reports on the way, which is not the answer yet."""
