@@ -8,9 +8,10 @@
 ('OPTIMAL', [2, 2])
 """
 
-from .formulations.allox_matching import AlloxMatching
-from .formulations.allox_plan import AlloxPlan
-from .formulations.equilibrium import Equilibrium
+from .formulations.assignment.allox import AlloxMatching
+from .formulations.assignment.allox_plan import AlloxPlan
+from .formulations.assignment.goodput import GoodputAllocation
+from .formulations.assignment.goodput_plan import GoodputPlan
 from .formulations.errors import (
     BackendNotFound,
     BackendUnavailable,
@@ -20,31 +21,30 @@ from .formulations.errors import (
     NoSolution,
     UnsupportedProblem,
 )
-from .formulations.finish_time_fairness import FinishTimeFairness
-from .formulations.fisher_market import FisherMarket
-from .formulations.gang_makespan import GangMakespan
-from .formulations.gang_schedule import GangSchedule
-from .formulations.goodput_allocation import GoodputAllocation
-from .formulations.goodput_plan import GoodputPlan
-from .formulations.max_min_fairness import MaxMinFairness
-from .formulations.max_sum_throughput import MaxSumThroughput
-from .formulations.min_total_duration import MinTotalDuration
-from .formulations.open_shop import OpenShop
-from .formulations.program import ProblemClass, Program, Residuals
-from .formulations.program_builder import ProgramBuilder
-from .formulations.share_polytope import GpuShares
-from .formulations.shop_schedule import ShopSchedule
-from .formulations.stochastic_chain import JobChain
-from .formulations.stochastic_market import StochasticMarket
-from .formulations.stochastic_plan import StochasticPlan
-from .formulations.volatile_market import VolatileFisherMarket
-from .formulations.window import Regime, ScheduleWindow, WindowJob
-from .formulations.window_plan import WindowPlan
-from .solvers.choice import Candidate, CandidateTable, candidates
-from .solvers.isolation import Isolation
+from .formulations.makespan.gang.problem import GangMakespan
+from .formulations.makespan.gang.schedule import GangSchedule
+from .formulations.makespan.open_shop.problem import OpenShop
+from .formulations.makespan.open_shop.schedule import ShopSchedule
+from .formulations.markets.equilibrium import Equilibrium
+from .formulations.markets.fisher import FisherMarket
+from .formulations.markets.stochastic.chain import JobChain
+from .formulations.markets.stochastic.market import StochasticMarket
+from .formulations.markets.stochastic.plan import StochasticPlan
+from .formulations.markets.volatile import VolatileFisherMarket
+from .formulations.program.builder import ProgramBuilder
+from .formulations.program.model import ProblemClass, Program, Residuals
+from .formulations.shares.finish_time.problem import FinishTimeFairness
+from .formulations.shares.max_min_fairness import MaxMinFairness
+from .formulations.shares.max_sum_throughput import MaxSumThroughput
+from .formulations.shares.min_total_duration import MinTotalDuration
+from .formulations.shares.polytope import GpuShares
+from .formulations.window.plan import WindowPlan
+from .formulations.window.problem import Regime, ScheduleWindow, WindowJob
+from .solvers.isolation.run import Isolation
 from .solvers.options import Options
 from .solvers.registry import BackendRow, BackendTable, backends
 from .solvers.result import HistoryPoint, Limit, Reason, Result, Termination
+from .solvers.selection import Candidate, CandidateTable, candidates
 from .solvers.solve import solve
 
 __version__ = "0.1.0"

@@ -10,7 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ..formulations.errors import BackendUnavailable
-from .failures import FAILED, NO_BACKEND, OK, CommandError
+from .errors import FAILED, NO_BACKEND, OK, CommandError
 
 if TYPE_CHECKING:
     from ..solvers.backend import Backend
@@ -61,8 +61,8 @@ def list_backends(*, as_json: bool) -> int:
 
 def weigh_backends(source: str, form: str | None, options: dict[str, Any], *, as_json: bool) -> int:
     """Print what backend="auto" makes of every backend for the instance in a file, or on standard input for "-"."""
-    from ..solvers.choice import candidates
-    from .instance import read_window
+    from ..solvers.selection import candidates
+    from .plan.instance import read_window
 
     table = candidates(read_window(source), form=form, **options)
     if as_json:
@@ -93,7 +93,7 @@ def check_backends(given: str, *, seed: int, as_json: bool) -> int:
         If a backend that was named is unknown or cannot run here; nothing has run then.
     """
     from ..solvers.registry import BACKENDS
-    from ..validation.contract import CASES, check_backend
+    from ..validation.contract.suite import CASES, check_backend
     from .progress import Counted
 
     names = [name.strip() for name in given.split(",")]

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 from ..formulations.checks import as_integer
-from .failures import CommandError
+from .errors import CommandError
 from .files import check_target
-from .plan import plan_window
+from .plan.command import plan_window
 from .snapshot import window_of_states
 
 # The cluster is looked at when this share of the jobs has arrived; the rest only keep the arrivals going.

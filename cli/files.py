@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from .failures import FAILED, CommandError
+from .errors import FAILED, CommandError
 
 STANDARD_INPUT = "-"
 

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 
 import typer
 
-from .bench_commands import Action, Json, bench_app
-from .failures import BROKEN_PIPE, INTERRUPTED, OK, CommandError, explain, traceback_wanted
-from .simulate_commands import compare_options, simulate_options
+from .bench.options import Action, Json, bench_app
+from .errors import BROKEN_PIPE, INTERRUPTED, OK, CommandError, explain, traceback_wanted
+from .simulate.options import compare_options, simulate_options
 
 app = typer.Typer(
     name="equipoise",
@@ -56,7 +56,7 @@ def _plan(
     as_json: Json = False,
 ) -> Action:
     """Plan the next rounds of the jobs in INSTANCE.json."""
-    from .plan import plan_instance
+    from .plan.command import plan_instance
 
     return partial(
         plan_instance,
@@ -187,7 +187,7 @@ def _verify(
     as_json: Json = False,
 ) -> Action:
     """Prove what can be proved, try the rest on random problems, and write a page; exit code 1 if anything fails."""
-    from .verify import verify_command
+    from .verify.command import verify_command
 
     return partial(verify_command, subjects=subjects or [], examples=examples, seed=seed, html=html, as_json=as_json)
 
@@ -205,7 +205,7 @@ def _print_version() -> int:
 
 
 def _print_schema(name: str) -> int:
-    from .document_check import SCHEMAS, schema_text
+    from .plan.schema import SCHEMAS, schema_text
 
     if name not in SCHEMAS:
         raise CommandError(f"no schema {name!r}", f"there are {' and '.join(SCHEMAS)}.")

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..formulations.window import ScheduleWindow
+    from ..formulations.window.problem import ScheduleWindow
     from ..solvers.result import HistoryPoint
 
 # Most plans take milliseconds; a display that flashes by only costs time.

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..formulations.errors import InvalidInput
-from .failures import OK, CommandError
+from .errors import OK, CommandError
 from .files import check_target, print_text, write_text
-from .instance import instance_of
 from .json_text import json_text
+from .plan.instance import instance_of
 
 if TYPE_CHECKING:
-    from ..formulations.window import ScheduleWindow
-    from ..heuristics.prediction import Predictor
+    from ..formulations.window.problem import ScheduleWindow
+    from ..heuristics.prediction.predictors import Predictor
     from ..simulation.job_state import JobState
-    from ..simulation.profiles import Profiles
+    from ..simulation.profiles.table import Profiles
 
 PROFILE_FILES = ("throughputs.csv", "models.csv", "accordion_rules.csv", "gns_rules.csv")
 BUILTIN = "builtin"
@@ -66,9 +66,9 @@ def snapshot_trace(
     int
         Exit code.
     """
-    from ..heuristics.prediction import PREDICTORS
+    from ..heuristics.prediction.predictors import PREDICTORS
     from ..simulation import Trace, read_durations, snapshot
-    from ..simulation.duration_traces import is_duration_trace
+    from ..simulation.traces.durations import is_duration_trace
 
     check_target("--out", out)
     if predictor not in PREDICTORS:
@@ -144,7 +144,7 @@ def window_of_states(
     skip_wide: bool = False,
 ) -> ScheduleWindow:
     """Return the window of the given jobs, regimes and fairness predicted, Z0 the sum of predicted run times."""
-    from ..formulations.window import ScheduleWindow
+    from ..formulations.window.problem import ScheduleWindow
     from ..heuristics import predicted_total_s, window_job
 
     return ScheduleWindow(

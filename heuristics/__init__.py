@@ -1,10 +1,10 @@
 """Policies and estimators that promise no bound, and the planners built from them."""
 
-from .estimators import artifact_ftf, average_contention, egalitarian_ftf, makespan_bound_s, planned_ftf
-from .policies import POLICIES, PolicyEntry, make_policy
-from .prediction import PREDICTORS, Prediction, Predictor, predict
-from .regimes import ACCORDION_REGIMES, regime_limit
-from .window_jobs import predicted_total_s, window_job
+from .prediction.estimators import artifact_ftf, average_contention, egalitarian_ftf, makespan_bound_s, planned_ftf
+from .prediction.predictors import PREDICTORS, Prediction, Predictor, predict
+from .prediction.regimes import ACCORDION_REGIMES, regime_limit
+from .prediction.window_jobs import predicted_total_s, window_job
+from .registry import POLICIES, PolicyEntry, make_policy
 
 __all__ = [
     "ACCORDION_REGIMES",

@@ -1,21 +1,21 @@
 """Jobs, traces, profiles and workloads: what a cluster sees, without any decision."""
 
-from .duration_traces import read_durations
 from .job_state import JobState
-from .metrics import envy, finish_time_fairness, unfair_pct
-from .profiles import CriticalEpochs, Profiles
-from .readers import read_gavel, read_shockwave, write_shockwave
-from .round_engine import simulate_rounds
-from .round_interrupt import SimulationInterrupted
-from .round_policy import Evidence, RoundJob, RoundPolicy, RoundState, Schedule, Shares, due_on_events
-from .round_replay import ReplayedSchedule
-from .round_rules import RoundRules
-from .simulation_result import SimulationResult
+from .profiles.table import CriticalEpochs, Profiles
+from .results.metrics import envy, finish_time_fairness, unfair_pct
+from .results.result import SimulationResult
+from .rounds.engine import simulate_rounds
+from .rounds.interrupt import SimulationInterrupted
+from .rounds.policy import Evidence, RoundJob, RoundPolicy, RoundState, Schedule, Shares, due_on_events
+from .rounds.replay import ReplayedSchedule
+from .rounds.rules import RoundRules
 from .snapshot import snapshot
-from .stochastic_sample import SampledRuns, sample_runs
-from .trace import Trace
-from .trajectory import isolated_s, trajectory
-from .workload import SIZE_CLASSES, SizeClass, generate_trace
+from .stochastic_runs import SampledRuns, sample_runs
+from .traces.durations import read_durations
+from .traces.generator import SIZE_CLASSES, SizeClass, generate_trace
+from .traces.readers import read_gavel, read_shockwave, write_shockwave
+from .traces.trace import Trace
+from .traces.trajectory import isolated_s, trajectory
 
 __all__ = [
     "SIZE_CLASSES",

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from ..formulations.checks import as_flag, as_integer, as_real
 from ..formulations.errors import InvalidInput
 from .job_state import JobState
-from .profiles import Profiles
-from .trace import Runs, Trace
-from .trajectory import epoch_seconds, trajectory
+from .profiles.table import Profiles
+from .traces.trace import Runs, Trace
+from .traces.trajectory import epoch_seconds, trajectory
 
 # Work below this share of a job, or of a stretch of epochs, is rounding: the job or stretch counts as finished.
 _ROUNDING = 1e-9

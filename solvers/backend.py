@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formulations.program import ProblemClass, Program
+from ..formulations.program.model import ProblemClass, Program
 from .options import Options
 from .result import Limit, Reason
 

@@ -9,34 +9,34 @@ from importlib import import_module
 from typing import Any
 
 from ..formulations.errors import BackendNotFound, UnsupportedProblem
-from ..formulations.program import ProblemClass
+from ..formulations.program.model import ProblemClass
 from .backend import Backend
 
 # In order of preference for backend="auto": special backends first. Each module holds one object named BACKEND, or,
 # for a family ("pyomo:glpk"), a function `backend(name)` that makes the member of any name.
 BACKENDS = {
-    "marginal": "marginal",
-    "proportional_response": "proportional_response",
-    "interior_point": "interior_point",
-    "share_prices": "share_prices",
-    "finish_time": "finish_time",
-    "matching": "matching",
-    "goodput": "goodput",
-    "birkhoff": "birkhoff",
-    "cp_sat_schedule": "cp_sat_schedule",
-    "gang_packing": "gang_packing",
-    "gurobi": "gurobi",
-    "highs": "highs",
-    "clarabel": "clarabel_cones",
-    "scip": "scip",
-    "pyomo:highs": "pyomo_solvers",
-    "pyomo:cbc": "pyomo_solvers",
-    "pyomo:glpk": "pyomo_solvers",
-    "pyomo:ipopt": "pyomo_solvers",
-    "scipy": "scipy_milp",
-    "ortools": "ortools_cp_sat",
+    "marginal": "window.backend",
+    "proportional_response": "markets.proportional_response.backend",
+    "interior_point": "markets.interior_point.backend",
+    "share_prices": "shares.backend",
+    "finish_time": "shares.finish_time.backend",
+    "matching": "assignment.matching.backend",
+    "goodput": "assignment.goodput.backend",
+    "birkhoff": "makespan.birkhoff",
+    "cp_sat_schedule": "external.ortools.schedule",
+    "gang_packing": "makespan.gang_packing",
+    "gurobi": "external.gurobi.backend",
+    "highs": "external.highs",
+    "clarabel": "external.clarabel.backend",
+    "scip": "external.scip.backend",
+    "pyomo:highs": "external.pyomo.backend",
+    "pyomo:cbc": "external.pyomo.backend",
+    "pyomo:glpk": "external.pyomo.backend",
+    "pyomo:ipopt": "external.pyomo.backend",
+    "scipy": "external.scipy_milp",
+    "ortools": "external.ortools.backend",
 }
-FAMILIES = {"pyomo": "pyomo_solvers"}
+FAMILIES = {"pyomo": "external.pyomo.backend"}
 
 
 def find_backend(name: Any) -> Backend:

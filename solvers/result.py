@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..formulations.errors import NoSolution
-from ..formulations.program import Residuals
+from ..formulations.program.model import Residuals
 
 Plan = TypeVar("Plan")
 

@@ -11,16 +11,16 @@ import numpy as np
 
 from ..formulations.checks import as_flag
 from ..formulations.errors import EquipoiseError, InvalidInput, UnsupportedProblem
-from ..formulations.program import Floats, Program
+from ..formulations.program.model import Floats, Program
 from .answers import well_formed, words_of
 from .backend import Answer, Backend, Task
-from .choice import CandidateTable, check_form, check_named, choose, weigh
-from .isolation import Isolation, run_isolated
+from .isolation.run import Isolation, run_isolated
 from .options import Options
+from .reductions.outer_approximation.solve import run_backend
 from .registry import find_backend, kind_of
 from .result import HistoryPoint, Limit, Reason, Result
-from .tangents import run_backend
-from .verify import Listener, verified
+from .selection import CandidateTable, check_form, check_named, choose, weigh
+from .verification.verify import Listener, verified
 
 
 def solve(

@@ -9,9 +9,9 @@ import pytest
 import equipoise as eq
 from equipoise.cli import main
 from equipoise.cli.backends import named_backend
-from equipoise.cli.failures import CommandError
-from equipoise.solvers.highs import Highs
-from equipoise.validation import contract
+from equipoise.cli.errors import CommandError
+from equipoise.solvers.external.highs import Highs
+from equipoise.validation.contract import suite as contract
 
 JOB = {"id": "a", "gpus": 2, "finished_epochs": 0, "total_epochs": 4, "regimes": [{"epochs": 4, "epoch_s": 60}]}
 INSTANCE = {"format": "equipoise.window/1", "gpus": 4, "rounds": 3, "jobs": [JOB, {**JOB, "id": "b", "gpus": 3}]}
@@ -33,7 +33,7 @@ def few_cases(monkeypatch):
 def strangers(tmp_path, monkeypatch):
     """A module of somebody else's in the current folder, with a good backend and a bad one."""
     (tmp_path / "strange_solver.py").write_text(
-        "from equipoise.solvers.highs import Highs\n"
+        "from equipoise.solvers.external.highs import Highs\n"
         "class Good(Highs):\n    name = 'good'\n"
         "class Bad(Highs):\n    name = 'bad'\n    licence = None\n"
         "    def solve(self, task, options, on_progress):\n        raise RuntimeError('no such luck')\n"

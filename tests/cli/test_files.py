@@ -6,7 +6,7 @@ import os
 import pytest
 
 from equipoise.cli import files
-from equipoise.cli.failures import FAILED, CommandError
+from equipoise.cli.errors import FAILED, CommandError
 from equipoise.cli.files import check_target, read_text, write_text
 
 

@@ -7,16 +7,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from shared_data import SHOCKWAVE
 
 import equipoise as eq
 from equipoise.cli import main
-from equipoise.cli.bench import split_names
-from equipoise.cli.document_check import check_document
-from equipoise.cli.failures import CommandError
+from equipoise.cli.bench.command import split_names
+from equipoise.cli.errors import CommandError
+from equipoise.cli.plan.schema import check_document
 from equipoise.heuristics import predicted_total_s
 from equipoise.simulation import Profiles, Trace, snapshot
 
-SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "shockwave"
+SHARED = SHOCKWAVE
 needs_trace = pytest.mark.skipif(
     not (SHARED / "trace_120.csv").is_file(), reason="the trace of the paper is not beside the repository"
 )

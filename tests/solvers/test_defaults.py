@@ -8,8 +8,8 @@ import sys
 import pytest
 
 import equipoise as eq
-from equipoise.solvers import gurobi
 from equipoise.solvers.backend import Availability
+from equipoise.solvers.external.gurobi import backend as gurobi
 
 SCRIPT = """
 import importlib.abc, json, sys
@@ -119,7 +119,7 @@ def test_logarithms_go_to_the_conic_method_by_size_and_gap(monkeypatch):
     clarabel = next(row for row in eq.backends() if row.name == "clarabel")
     if not clarabel.usable:
         pytest.skip(clarabel.reason)
-    from equipoise.solvers import choice
+    from equipoise.solvers import selection as choice
 
     monkeypatch.setattr(choice, "CONIC_ENTRIES", 10)
     taken = {row.name: row for row in eq.candidates(log_program(10))}

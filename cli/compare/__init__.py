@@ -1,0 +1,1 @@
+"""The command `equipoise compare`: several policies on one trace, side by side."""

@@ -1,0 +1,68 @@
+"""Run several policies on one setting, at once where joblib is installed, and hand each over as soon as it is done."""
+
+from __future__ import annotations
+
+import os
+import signal
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+
+from ...formulations.errors import EquipoiseError
+from ..simulate.document import Finished, run_policy
+from ..simulate.policy_spec import PolicySpec
+from ..simulate.setting import Setting
+
+#: A policy that came to its end, or why it did not.
+Outcome = Finished | EquipoiseError
+OnRound = Callable[[int, float, int, int], None]
+
+
+def workers_for(asked: int | None, policies: int) -> tuple[int, str]:
+    """Return how many policies to run at once, and a note where that is fewer than could be."""
+    if policies == 1 or asked == 1:
+        return 1, ""
+    if find_spec("joblib") is None:
+        return 1, "one policy at a time: joblib is not installed (pip install 'equipoise[distributed]')"
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(processors if asked is None else asked, policies), ""
+
+
+def run_policies(
+    setting: Setting, specs: Sequence[PolicySpec], *, workers: int, on_round: OnRound | None = None
+) -> Iterator[tuple[PolicySpec, Outcome]]:
+    """Yield each policy with its outcome, in order of completion; one that fails does not stop the others.
+
+    Parameters
+    ----------
+    setting : Setting
+    specs : sequence of PolicySpec
+    workers : int
+        1 runs them here, one after the other; more takes that many processes.
+    on_round : callable, optional
+        Called each round, with one worker only.
+    """
+    if workers == 1:
+        for spec in specs:
+            yield spec, _attempt(setting, spec, on_round)
+        return
+    from joblib import Parallel, delayed
+
+    parallel = Parallel(n_jobs=workers, backend="loky", return_as="generator_unordered")
+    with warnings.catch_warnings():
+        # Said on Ctrl-C, where it is what was asked for.
+        warnings.filterwarnings("ignore", message=".*still being processed by the workers have been cancelled")
+        yield from parallel(delayed(_attempt_as)(setting, spec) for spec in specs)
+
+
+def _attempt_as(setting: Setting, spec: PolicySpec) -> tuple[PolicySpec, Outcome]:
+    # Ctrl-C reaches every process of a terminal; the one that asked for the work ends it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return spec, _attempt(setting, spec, None)
+
+
+def _attempt(setting: Setting, spec: PolicySpec, on_round: OnRound | None) -> Outcome:
+    try:
+        return run_policy(setting, spec, on_round)
+    except EquipoiseError as error:
+        return error

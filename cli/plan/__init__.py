@@ -1,0 +1,1 @@
+"""The command `equipoise plan`: a window instance as JSON in, a plan as JSON out."""

@@ -1,0 +1,77 @@
+"""The answer of `equipoise plan` as JSON: status and bound always, the schedule where there is one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..json_text import finite
+
+if TYPE_CHECKING:
+    from ...formulations.window.plan import WindowPlan
+    from ...formulations.window.problem import ScheduleWindow
+    from ...solvers.result import Result
+
+PLAN_FORMAT = "equipoise.window-plan/1"
+
+
+def plan_document(window: ScheduleWindow, result: Result[WindowPlan]) -> dict[str, Any]:
+    """Return the plan document of a solved window, as `equipoise schema plan` describes it."""
+    termination = result.termination
+    residuals = result.residuals
+    plan = result.plan
+    return {
+        "format": PLAN_FORMAT,
+        "termination": termination.reason.name,
+        "limit": None if termination.limit is None else termination.limit.name,
+        "message": termination.message,
+        "objective": finite(result.objective),
+        "bound": finite(result.bound),
+        "gap": finite(result.gap),
+        "residuals": None
+        if residuals is None
+        else {name: finite(getattr(residuals, name)) for name in ("bound", "row", "integrality")},
+        "wall_s": result.wall_time,
+        "backend": result.backend,
+        "form": result.form,
+        "notes": list(result.notes),
+        "rounds": window.rounds,
+        "round_s": window.round_s,
+        "gpus": window.gpus,
+        "gpus_in_use": None if plan is None else plan.gpus_in_use.tolist(),
+        "makespan_bound_s": None if plan is None else finite(plan.makespan_bound_s),
+        "restarts": None if plan is None else int(plan.restarts),
+        "skipped": list(window.skipped),
+        "jobs": None if plan is None else _jobs(plan),
+    }
+
+
+def _jobs(plan: WindowPlan) -> list[dict[str, Any]]:
+    window = plan.window
+    grants = plan.grants
+    rounds: list[list[int]] = [row.nonzero()[0].tolist() for row in grants]
+    regimes: list[list[int]] = [regime[row].tolist() for regime, row in zip(plan.regime_of, grants, strict=True)]
+    return [
+        {"id": identity, "gpus": gang, "rounds": held, "regimes": ran, "utility": utility, "remaining_s": finite(left)}
+        for identity, gang, held, ran, utility, left in zip(
+            window.ids,
+            window.gangs.tolist(),
+            rounds,
+            regimes,
+            plan.utilities.tolist(),
+            plan.remaining_s.tolist(),
+            strict=True,
+        )
+    ]
+
+
+def certificate_of(result: Result[WindowPlan]) -> dict[str, Any]:
+    """Return what the HTML page says about how the plan was found and how far from optimal it can be."""
+    return {
+        "backend": result.backend,
+        "termination": result.termination.reason.name,
+        "objective": result.objective,
+        "bound": result.bound,
+        "gap": result.gap,
+        "wall_s": result.wall_time,
+        "notes": tuple(result.notes),
+    }

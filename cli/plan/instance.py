@@ -1,0 +1,135 @@
+"""Instances of the window as JSON: read and checked into a ScheduleWindow, and written from one."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import accumulate
+from typing import Any
+
+from ...formulations.errors import InvalidInput
+from ...formulations.window.problem import ScheduleWindow
+from ..files import STANDARD_INPUT, read_text
+from .schema import check_document, parse_json
+
+INSTANCE_FORMAT = "equipoise.window/1"
+
+_SCALARS = (
+    "gpus",
+    "rounds",
+    "round_s",
+    "ftf_power",
+    "makespan_weight",
+    "makespan_scale",
+    "gang_weighted",
+    "utility_floor",
+    "restart_penalty",
+)
+
+# Where a column of ScheduleWindow stands in the document.
+_JOB_KEYS = {
+    "ids": "id",
+    "gangs": "gpus",
+    "finished_epochs": "finished_epochs",
+    "total_epochs": "total_epochs",
+    "ftf": "ftf",
+    "weight": "weight",
+}
+_REGIME_KEYS = {"regime_epochs": "epochs", "regime_epoch_s": "epoch_s"}
+
+
+def read_window(source: str, *, skip_wide: bool = False) -> ScheduleWindow:
+    """Return the window described by a file, or by standard input for "-".
+
+    Parameters
+    ----------
+    source : str
+        Path, or "-".
+    skip_wide : bool
+        Skip jobs wider than the cluster with a warning, whatever the instance says.
+
+    Raises
+    ------
+    CommandError
+        If there is no readable JSON.
+    InvalidInput
+        If a value is missing, unknown or wrong; the field is its path in the document.
+    """
+    name = "standard input" if source == STANDARD_INPUT else source
+    return window_of(parse_json(read_text(source), name), skip_wide=skip_wide)
+
+
+def window_of(document: Any, *, skip_wide: bool = False) -> ScheduleWindow:
+    """Return the window a decoded instance describes; see `read_window`."""
+    check_document("instance", document)
+    jobs = document["jobs"]
+    regimes = [regime for job in jobs for regime in job["regimes"]]
+    scalars = {name: document[name] for name in _SCALARS if name in document}
+    starts = list(accumulate((len(job["regimes"]) for job in jobs), initial=0))
+    try:
+        return ScheduleWindow.from_columns(
+            ids=[_identity(job["id"]) for job in jobs],
+            gangs=[job["gpus"] for job in jobs],
+            finished_epochs=[job["finished_epochs"] for job in jobs],
+            total_epochs=[job["total_epochs"] for job in jobs],
+            regime_starts=starts,
+            regime_epochs=[regime["epochs"] for regime in regimes],
+            regime_epoch_s=[regime["epoch_s"] for regime in regimes],
+            ftf=[job.get("ftf", 1.0) for job in jobs],
+            weight=[job.get("weight", 1.0) for job in jobs],
+            running=tuple(_identity(each) for each in document.get("running", ())),
+            skip_wide=skip_wide or document.get("skip_wide", False),
+            **scalars,
+        )
+    except InvalidInput as error:
+        raise InvalidInput(_place(error, starts), error.value, error.why) from None
+
+
+def _place(error: InvalidInput, starts: list[int]) -> str:
+    """Return where in the document the offending entry of a column stands."""
+    if error.index is None:
+        return error.field
+    index = error.index[0]
+    if error.field in _JOB_KEYS:
+        return f"jobs[{index}].{_JOB_KEYS[error.field]}"
+    if error.field in _REGIME_KEYS:
+        job = bisect_right(starts, index) - 1
+        return f"jobs[{job}].regimes[{index - starts[job]}].{_REGIME_KEYS[error.field]}"
+    return f"{error.field}[{index}]"
+
+
+def _identity(value: str | int | float) -> str | int:
+    # JSON does not tell 7 from 7.0, and neither does its schema's "integer".
+    return int(value) if isinstance(value, float) else value
+
+
+def instance_of(window: ScheduleWindow) -> dict[str, Any]:
+    """Return the instance document of a window; `window_of` gives the same window back."""
+    starts = window.regime_starts.tolist()
+    epochs = window.regime_epochs.tolist()
+    epoch_s = window.regime_epoch_s.tolist()
+    rows = zip(
+        window.ids,
+        window.gangs.tolist(),
+        window.finished_epochs.tolist(),
+        window.total_epochs.tolist(),
+        window.ftf.tolist(),
+        window.weight.tolist(),
+        starts[:-1],
+        starts[1:],
+        strict=True,
+    )
+    jobs = [
+        {
+            "id": identity,
+            "gpus": gang,
+            "finished_epochs": finished,
+            "total_epochs": total,
+            "ftf": ftf,
+            "weight": weight,
+            "regimes": [{"epochs": epochs[k], "epoch_s": epoch_s[k]} for k in range(first, last)],
+        }
+        for identity, gang, finished, total, ftf, weight, first, last in rows
+    ]
+    running = [identity for identity, held in zip(window.ids, window.is_running.tolist(), strict=True) if held]
+    scalars = {name: getattr(window, name) for name in _SCALARS}
+    return {"format": INSTANCE_FORMAT, **scalars, "running": running, "jobs": jobs}

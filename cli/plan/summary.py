@@ -1,0 +1,137 @@
+"""The plan for people: how it ended, how good it is at worst, who runs when, how full the cluster is."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from ...formulations.window.plan import WindowPlan
+    from ...formulations.window.problem import ScheduleWindow
+    from ...solvers.result import Result
+
+MOST_JOBS = 40
+WIDEST_STRIP = 60
+_PLAIN_WIDTH = 120
+
+
+def console(stderr: bool = False) -> Console:
+    """Return a console for a standard stream, wide enough for tables where the stream is not a terminal."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _PLAIN_WIDTH
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+
+
+def print_summary(window: ScheduleWindow, result: Result[WindowPlan]) -> None:
+    """Print the readable summary of a result, with or without a plan, on standard output."""
+    out = console()
+    out.print(str(result.termination), style="bold", soft_wrap=True)
+    out.print(f"backend     {result.backend}, form {result.form}, {_seconds(result.wall_time)}", soft_wrap=True)
+    objective = "none" if result.objective is None else f"{result.objective:.9g}"
+    out.print(f"objective   {objective}   bound {result.bound:.9g}   gap {result.gap:.3g}", soft_wrap=True)
+    residuals = result.residuals
+    if residuals is not None:
+        out.print(
+            f"residuals   bound {residuals.bound:.2g}   row {residuals.row:.2g}   integrality "
+            f"{residuals.integrality:.2g}",
+            soft_wrap=True,
+        )
+    for note in result.notes:
+        out.print(f"note        {note}", soft_wrap=True)
+    plan = result.plan
+    if plan is None:
+        return
+    out.print(
+        f"after it    makespan at least {plan.makespan_bound_s:,.0f} s   {plan.restarts} restarts", soft_wrap=True
+    )
+    unicode = out.encoding.lower().startswith("utf")
+    in_use = plan.gpus_in_use
+    share = float(in_use.mean()) / window.gpus
+    bars = usage_bars(in_use.tolist(), window.gpus, unicode=unicode)
+    out.print(f"GPUs in use {bars} {share:.1%} of {window.gpus:,} over {window.rounds} rounds", soft_wrap=True)
+    rows = _rows_shown(plan)
+    out.print(_job_table(plan, rows, unicode=unicode))
+    hidden = len(window.ids) - len(rows)
+    if hidden > 0:
+        run = int((plan.rounds_granted > 0).sum())
+        out.print(
+            f"... {hidden:,} of {len(window.ids):,} jobs not shown ({run:,} run): see --json, --out or --html.",
+            soft_wrap=True,
+        )
+
+
+def _rows_shown(plan: WindowPlan) -> list[int]:
+    """Return every job where they are few, else the first that run, then the first that wait, in the given order."""
+    granted = plan.rounds_granted
+    count = len(granted)
+    if count <= MOST_JOBS:
+        return list(range(count))
+    return sorted(sorted(range(count), key=lambda row: granted[row] == 0)[:MOST_JOBS])
+
+
+def _seconds(duration: float) -> str:
+    return f"{duration * 1e3:.1f} ms" if duration < 1.0 else f"{duration:.2f} s"
+
+
+def usage_bars(in_use: list[int], gpus: int, *, unicode: bool) -> str:
+    """Return one character a round, its height the share of GPUs in use; full is full only when none is idle."""
+    levels = " ▁▂▃▄▅▆▇█" if unicode else " 12345678#"
+    top = len(levels) - 1
+    return "".join(
+        levels[top] if used >= gpus else levels[0] if used == 0 else levels[1 + used * (top - 1) // gpus]
+        for used in in_use
+    )
+
+
+def _job_table(plan: WindowPlan, rows: list[int], *, unicode: bool) -> Table:
+    window = plan.window
+    strips = window.rounds <= WIDEST_STRIP
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("job", no_wrap=True, max_width=24)
+    table.add_column("GPUs", justify="right")
+    table.add_column("rounds", justify="right")
+    table.add_column("regime in each round" if strips else "rounds held", no_wrap=strips)
+    table.add_column("done before", justify="right")
+    table.add_column("after", justify="right")
+    table.add_column("left", justify="right")
+    for row in rows:
+        held = plan.grants[row].nonzero()[0].tolist()
+        when = regime_strip(plan.regime_of[row].tolist(), unicode=unicode) if strips else ranges(held)
+        table.add_row(
+            Text(_shown(window.ids[row])),
+            f"{window.gangs[row]:,}",
+            f"{len(held)}",
+            Text(when),
+            f"{window.finished_epochs[row] / window.total_epochs[row]:.1%}",
+            f"{plan.utilities[row]:.1%}",
+            f"{plan.remaining_s[row]:,.0f} s",
+        )
+    return table
+
+
+def _shown(identity: str | int) -> str:
+    text = str(identity)
+    return text if text.isprintable() else ascii(text)[1:-1]
+
+
+def regime_strip(regime_of: list[int], *, unicode: bool) -> str:
+    """Return one character a round: the regime's place (0-9, then letters, then +), or a dot while the job waits."""
+    places = "0123456789abcdefghijklmnopqrstuvwxyz"
+    waits = "·" if unicode else "."
+    return "".join(waits if place < 0 else places[place] if place < len(places) else "+" for place in regime_of)
+
+
+def ranges(rounds: list[int]) -> str:
+    """Return ascending rounds as ranges: [0, 1, 2, 5] is "0-2 5"."""
+    spans: list[list[int]] = []
+    for each in rounds:
+        if spans and each == spans[-1][1] + 1:
+            spans[-1][1] = each
+        else:
+            spans.append([each, each])
+    return " ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in spans)

@@ -1,0 +1,1 @@
+"""The command `equipoise simulate`: one policy on one trace."""

@@ -1,0 +1,1 @@
+"""The command `equipoise verify`: the theory, proved and tested on random instances."""

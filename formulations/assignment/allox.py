@@ -1,0 +1,247 @@
+"""AlloxMatching: jobs matched to (worker, k-th from last) slots so that the average completion time is least."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checks import as_integers, as_reals, same_length
+from ..errors import InvalidInput
+from ..program.builder import ProgramBuilder
+from ..program.model import Floats, Indices, ProblemClass, Program, Residuals
+from .allox_plan import AlloxPlan
+
+# Entries of the bound's tables that are in memory at once.
+BLOCK_ENTRIES = 1 << 22
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AlloxMatching:
+    """Match each job to a worker and a place in its queue: minimise the sum of completion times since arrival.
+
+    The job that is k-th from last on a worker of type i delays itself and k - 1 others, so matching job j there costs
+    ``k n_j / tau_ji + t_j``, and the costs of the slots add up to the sum of completion times.
+
+    Parameters
+    ----------
+    steps : array_like of float, shape (N,)
+        To go (n_j), at least 0.
+    rates : array_like of float, shape (N, K)
+        Steps per second on one worker of each type (tau_ji), at least 0; 0 where the job cannot run.
+    waited_s : array_like of float, shape (N,)
+        Since arrival (t_j), at least 0: a constant of the objective.
+    workers_of_type : array_like of int, shape (K,)
+        Workers of each type that take new jobs, at least 0.
+
+    Raises
+    ------
+    InvalidInput
+        Naming field, index and value; for a job that no worker can run as well.
+
+    Notes
+    -----
+    T. N. Le et al., "AlloX: Compute Allocation in Hybrid Clusters", EuroSys 2020, Section 4; the same is ``R || sum
+    C_j`` of Bruno, Coffman and Sethi (1974). AlloX matches only the earliest ``max(alpha m, free workers)`` of m jobs
+    at a time, so that none starves: which jobs those are is the caller's part (the policy "allox").
+
+    Workers of one type are alike, so a slot is known by type and k, and takes as many jobs as there are workers. The
+    program is the linear one of this transport problem; its vertices are whole. On each type an optimal plan runs
+    shorter jobs first: that order, ties by index, is the plan's, whatever solver found the types.
+
+    A worker is one GPU. For jobs of g GPUs the released code of Shockwave matches the job to one worker at its speed on
+    g GPUs and then gives it a share of 1/g of the time. `AlloxPlan.shares` does that where it is told the gangs.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> problem = eq.AlloxMatching(steps=[60.0, 30.0, 10.0], rates=[[1.0, 2.0], [1.0, 1.0], [1.0, 1.0]],
+    ...     waited_s=[0.0, 0.0, 0.0], workers_of_type=[1, 1])
+    >>> result = eq.solve(problem, rel_gap=0.0)
+    >>> result.objective, result.plan.type_of.tolist(), result.plan.completion_s.tolist()
+    (80.0, [1, 0, 0], [30.0, 40.0, 10.0])
+    """
+
+    steps: Floats
+    rates: Floats
+    waited_s: Floats
+    workers_of_type: Indices
+
+    sense: ClassVar[str] = "min"
+    reference: ClassVar[str] = "Le et al., AlloX, EuroSys 2020, Section 4"
+    problem_class: ClassVar[ProblemClass] = ProblemClass.LP
+    forms: ClassVar[tuple[str, ...]] = ("slots",)
+
+    def __post_init__(self) -> None:
+        put = self.__dict__.__setitem__
+        put("rates", as_reals("rates", self.rates, minimum=0.0, ndim=2))
+        put("workers_of_type", as_integers("workers_of_type", self.workers_of_type, minimum=0))
+        put("steps", as_reals("steps", self.steps, minimum=0.0))
+        put("waited_s", as_reals("waited_s", self.waited_s, minimum=0.0))
+        same_length(steps=self.steps, waited_s=self.waited_s, rates=self.rates)
+        if self.rates.shape[1] != len(self.workers_of_type):
+            why = f"rates has {self.rates.shape[1]} types in its columns"
+            raise InvalidInput("workers_of_type", f"{len(self.workers_of_type)} values", why)
+        nowhere = ~np.isfinite(self.times_s).any(axis=1)
+        if nowhere.any():
+            at = int(np.flatnonzero(nowhere)[0])
+            raise InvalidInput("rates", self.rates[at].tolist(), "no worker can run the job", index=at)
+        if not math.isfinite(len(self.steps) * float(np.where(self.runnable, self.times_s, 0.0).sum())):
+            raise InvalidInput("steps", float(self.steps.max()), "too many for their rates: the sum is out of range")
+
+    @cached_property
+    def times_s(self) -> Floats:
+        """Run time of each job on one worker of each type, infinite where it cannot run, shape (N, K)."""
+        able = (self.rates > 0) & (self.workers_of_type > 0)
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.asarray(np.where(able, self.steps[:, None] / np.where(able, self.rates, 1.0), np.inf))
+
+    @cached_property
+    def runnable(self) -> NDArray[np.bool_]:
+        """Whether the job can run on the type, shape (N, K)."""
+        return np.isfinite(self.times_s)
+
+    @cached_property
+    def depths(self) -> Indices:
+        """The longest queue of each type that any optimal plan needs (k at most), shape (K,)."""
+        return np.asarray(-(-self.runnable.sum(axis=0) // np.maximum(1, self.workers_of_type)))
+
+    def cost_of(self, type_of: Indices) -> float:
+        """Return the sum of completion times since arrival, each job on its type, shape (N,), shortest first."""
+        times = self.times_s[np.arange(len(type_of)), type_of]
+        return math.fsum([*(self.order(type_of)[0] * times).tolist(), *self.waited_s.tolist()])
+
+    def order(self, type_of: Indices) -> tuple[Indices, Indices]:
+        """Return which from last on its worker (k, from 1), and which worker of its type, every job is, shapes (N,)."""
+        depth, worker = np.zeros(len(type_of), np.int64), np.zeros(len(type_of), np.int64)
+        for kind, workers in enumerate(self.workers_of_type):
+            jobs = np.flatnonzero(type_of == kind)
+            longest = jobs[np.argsort(-self.times_s[jobs, kind], kind="stable")]
+            depth[longest], worker[longest] = np.divmod(np.arange(len(jobs)), max(1, int(workers)))
+        return depth + 1, worker
+
+    def evaluate(self, plan: AlloxPlan) -> tuple[float, Residuals]:
+        """Return the sum of completion times since arrival; the residual is 1 if a job is where it cannot run."""
+        self.check_plan(plan)
+        if not self.runnable[np.arange(len(plan.type_of)), plan.type_of].all():
+            return math.inf, Residuals(row=1.0)
+        return self.cost_of(plan.type_of), Residuals()
+
+    def bound_of(self, plan: AlloxPlan) -> float:
+        """Return the bound that the plan's slot prices prove: no matching costs less, whatever the prices are.
+
+        ``sum_j min_(i,k) (k n_j/tau_ji + t_j + p_ik) - sum_ik M_i p_ik``, p at least 0 (0 beyond the prices given).
+        """
+        self.check_plan(plan)
+        prices = np.zeros((len(self.workers_of_type), 0)) if plan.prices is None else plan.prices
+        prices = np.where(np.isfinite(prices), np.maximum(prices, 0.0), 0.0)
+        least = self._cheapest(prices)
+        paid = (self.workers_of_type[:, None] * prices).ravel()
+        return math.fsum([*least.tolist(), *self.waited_s.tolist(), *(-paid).tolist()])
+
+    def _cheapest(self, prices: Floats) -> Floats:
+        """Return the least cost of a slot and its price for each job, without what it has waited, shape (N,)."""
+        count, deep = len(self.steps), prices.shape[1] + 1
+        k = np.arange(1, deep + 1)
+        least = np.full(count, np.inf)
+        for kind in range(len(prices)):
+            asked = np.append(prices[kind], 0.0)
+            for start in range(0, count, max(1, BLOCK_ENTRIES // deep)):
+                rows = slice(start, start + max(1, BLOCK_ENTRIES // deep))
+                times = self.times_s[rows, kind]
+                able = np.isfinite(times)
+                costs = (np.where(able, times, 0.0)[:, None] * k + asked).min(axis=1)
+                least[rows] = np.minimum(least[rows], np.where(able, costs, np.inf))
+        return least
+
+    def program(self, form: str = "slots") -> Program:
+        """Return the transport problem: ``match[j, i, k]``, one slot for each job, M_i jobs at most in each."""
+        self._check_form(form)
+        job, slot, kind, depth = self._entries()
+        build = ProgramBuilder(sense="min")
+        match = build.add_columns("match", (len(job),), upper=1.0)
+        build.add_rows("job", (len(self.steps),), terms=[(job, match, 1.0)], lower=1.0, upper=1.0)
+        size = np.repeat(self.workers_of_type, self.depths)
+        build.add_rows("slot", (len(size),), terms=[(slot, match, 1.0)], upper=size)
+        build.set_objective([(match, depth * self.times_s[job, kind])], offset=math.fsum(self.waited_s))
+        return build.program()
+
+    def decode(self, values: Floats, duals: Floats | None = None, form: str = "slots") -> AlloxPlan:
+        """Turn column values of the program into a plan, priced by the duals of the slots.
+
+        A mixture of optimal matchings, as interior-point methods give, is resolved within the slots that it uses.
+        """
+        self._check_form(form)
+        prices = None
+        if duals is not None:
+            prices = np.zeros((len(self.depths), int(self.depths.max())))
+            ranks = np.arange(prices.shape[1])
+            prices[ranks < self.depths[:, None]] = np.maximum(0.0, -duals[len(self.steps) :])
+        return AlloxPlan(self, self._whole(values), prices)
+
+    def _whole(self, values: Floats) -> Indices:
+        job, slot, kind, _ = self._entries()
+        mass = np.zeros(self.rates.shape)
+        np.add.at(mass, (job, kind), values)
+        mixed = np.minimum(values, 1.0 - values) > 1e-6
+        if not mixed.any():
+            return np.asarray(mass.argmax(axis=1))
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import maximum_bipartite_matching
+
+        # Whichever slots some optimal matchings use, every matching within these slots is optimal.
+        used = values > 1e-6
+        size = np.repeat(self.workers_of_type, self.depths)
+        ends = np.cumsum(size)
+        many = size[slot[used]]
+        rows = np.repeat(job[used], many)
+        places = np.repeat(ends[slot[used]], many) - 1 - _counted(many)
+        graph = csr_array((np.ones(len(rows)), (rows, places)), shape=(len(self.steps), int(ends[-1])))
+        place = maximum_bipartite_matching(graph, perm_type="column")
+        kinds = np.repeat(np.arange(len(self.depths)), self.depths)
+        found = kinds[np.searchsorted(ends, np.maximum(place, 0), side="right")]
+        # A job without a place is of values that are no solution: its largest part stands for it.
+        return np.asarray(np.where(place >= 0, found, mass.argmax(axis=1)))
+
+    def encode(self, plan: AlloxPlan, form: str = "slots") -> Floats:
+        """Turn a plan into column values of the program, for a warm start."""
+        self._check_form(form)
+        self.check_plan(plan)
+        job, _, kind, depth = self._entries()
+        return np.asarray((plan.type_of[job] == kind) & (plan.depth[job] == depth), dtype=np.float64)
+
+    def _entries(self) -> tuple[Indices, Indices, Indices, Indices]:
+        """Return job, slot, type and k of every column."""
+        kind = np.repeat(np.arange(len(self.depths)), self.depths)
+        depth = np.arange(len(kind)) - np.repeat(np.cumsum(self.depths) - self.depths, self.depths) + 1
+        job, slot = np.nonzero(self.runnable[:, kind])
+        return job, slot, kind[slot], depth[slot]
+
+    def check_plan(self, plan: AlloxPlan, name: str = "plan") -> None:
+        """Raise InvalidInput unless `plan` gives each of the jobs one of the types."""
+        if not isinstance(plan, AlloxPlan) or plan.type_of.shape != self.steps.shape:
+            raise InvalidInput(name, type(plan).__name__, f"must be an AlloxPlan of {len(self.steps)} jobs")
+        if ((plan.type_of < 0) | (plan.type_of >= len(self.workers_of_type))).any():
+            raise InvalidInput(f"{name}.type_of", plan.type_of.tolist(), "must be types of workers")
+        if plan.prices is not None and (np.ndim(plan.prices) != 2 or len(plan.prices) != len(self.workers_of_type)):
+            raise InvalidInput(f"{name}.prices", np.shape(plan.prices), "must have a row for each type of worker")
+
+    def gap_scale(self, objective: float) -> float:
+        """Return the objective's size: gaps are relative to the sum of completion times."""
+        return max(abs(objective), 1e-9)
+
+    def _check_form(self, form: str) -> None:
+        if form not in self.forms:
+            raise InvalidInput("form", form, f"must be one of {', '.join(self.forms)}")
+
+    def __repr__(self) -> str:
+        return f"<AlloxMatching: {len(self.steps)} jobs, {self.workers_of_type.tolist()} workers by type>"
+
+
+def _counted(sizes: Indices) -> Indices:
+    """Return 0..n - 1 for each n of `sizes`, one after another."""
+    return np.asarray(np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes))

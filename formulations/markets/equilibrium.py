@@ -1,0 +1,65 @@
+"""Equilibrium: what every buyer of a market gets, and the prices at which nobody wants anything else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..program.model import Floats
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    import pandas as pd
+    from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Equilibrium:
+    """Allocation and prices of a market; how near to an equilibrium they are is what `bound` and `certify` say.
+
+    Attributes
+    ----------
+    allocation : ndarray of float, shape (N, K) or (N, J, T); csr_array, shape (N, K), for a sparse market
+        Amount of each good that each buyer gets, in the unit of the capacities.
+    prices : ndarray of float, shape (K,) or (J, T)
+        Money per unit of a good, scaled so that all goods together cost what all budgets hold.
+    spending : ndarray of float, shape (N,)
+        What each buyer's goods cost at the prices.
+    utilities : ndarray of float, shape (N,)
+        Recomputed from the allocation and the market's data.
+    """
+
+    allocation: Floats | csr_array
+    prices: Floats
+    spending: Floats
+    utilities: Floats
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each good that a buyer gets any of: buyer, good (or resource, round), amount, cost."""
+        import pandas as pd
+
+        allocation: Any = self.allocation
+        index = allocation.nonzero()
+        amount = np.asarray(allocation[index]).ravel()
+        names = ("buyer", "good") if self.prices.ndim == 1 else ("buyer", "resource", "round")
+        columns = {**dict(zip(names, index, strict=True)), "amount": amount, "cost": amount * self.prices[index[1:]]}
+        return pd.DataFrame(columns)
+
+    def to_svg(self, path: str | PathLike[str] | None = None) -> str:
+        """Return prices and allocation as one picture (SVG), over rounds or over goods; write it to `path` if given."""
+        from ..plotting.allocation import picture
+        from ..program.lp_mps import write_text
+
+        text = picture(self.allocation, self.prices, self.spending)
+        if path is not None:
+            write_text(path, text)
+        return text
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()  # what a notebook shows
+
+    def __repr__(self) -> str:
+        return f"<Equilibrium: {len(self.spending)} buyers, {self.prices.size} goods>"

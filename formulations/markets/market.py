@@ -1,0 +1,274 @@
+"""What all markets share: Nash welfare, the bound that prices prove, and the making of a sound equilibrium."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..checks import as_reals
+from ..errors import InvalidInput
+from ..program.model import Floats, Residuals
+from .equilibrium import Equilibrium
+
+# A wanted good that costs nothing proves nothing: this share of the mean worth of a good is the least price taken.
+LEAST_PRICE = 1e-12
+# Share of everything that is split by the budgets where a solver leaves a buyer with nothing: a gap of as much.
+TRACE = 1e-12
+
+
+class Market(ABC):
+    """Buyers with budgets share goods: maximise ``sum_i B_i log U_i`` over what the capacities allow.
+
+    Every ``U_i`` is concave and homogeneous of degree one, so that the optimum is a market equilibrium and the prices
+    are the duals of the capacities (Eisenberg and Gale, 1959; Shockwave, Theorem C.1).
+
+    Attributes
+    ----------
+    budgets : ndarray of float, shape (N,)
+    capacities : ndarray of float, shape of the prices
+    """
+
+    budgets: Floats
+    capacities: Floats
+
+    sense: ClassVar[str] = "max"
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """The name by which backends list it."""
+
+    @property
+    @abstractmethod
+    def wanted(self) -> Any:
+        """Whether any buyer wants a good, shape of the prices, bool."""
+
+    @abstractmethod
+    def utilities_at(self, allocation: Any) -> Floats:
+        """Return every buyer's utility, shape (N,)."""
+
+    @abstractmethod
+    def unit_costs(self, prices: Floats) -> Floats:
+        """Return the least money that buys each buyer one unit of utility, shape (N,)."""
+
+    @abstractmethod
+    def implied_prices(self, allocation: Any) -> Floats:
+        """Return prices that the allocation alone suggests: those of the equilibrium if it is one."""
+
+    @property
+    def num_buyers(self) -> int:
+        """N."""
+        return len(self.budgets)
+
+    @cached_property
+    def total_budget(self) -> float:
+        """Return the sum of the budgets, B."""
+        return math.fsum(self.budgets)
+
+    def used(self, allocation: Any) -> Floats:
+        """Return how much of each good is handed out, shape of the prices."""
+        return np.asarray(allocation.sum(axis=0), dtype=np.float64)
+
+    def spending_at(self, allocation: Any, prices: Floats) -> Floats:
+        """Return what each buyer's goods cost, shape (N,)."""
+        flat = allocation if allocation.ndim == 2 else allocation.reshape(len(allocation), -1)
+        return np.asarray(flat @ prices.ravel())
+
+    def welfare(self, utilities: Floats) -> float:
+        """Return ``sum_i B_i log U_i`` for utilities, shape (N,); -inf if one of them is not positive."""
+        if not (utilities > 0).all():
+            return -math.inf
+        return math.fsum(self.budgets * np.log(utilities))
+
+    def normal_prices(self, prices: Floats) -> Floats:
+        """Return the prices scaled so that all goods cost the sum of the budgets, none that is wanted for nothing.
+
+        A price that is no number counts as 0, an infinite one as the largest number there is.
+        """
+        prices = np.nan_to_num(np.maximum(prices, 0.0), nan=0.0) * self.wanted
+        shares = _by_largest(_by_largest(prices) * _by_largest(self.capacities))  # in steps: nothing can overflow
+        total = shares.sum()
+        if not total > 0:
+            shares = np.where(self.wanted, 1.0, 0.0)
+            total = shares.sum()
+        shares = np.where(self.wanted, np.maximum(shares, LEAST_PRICE * total / shares.size), 0.0)
+        return np.asarray(self.total_budget * (shares / shares.sum()) / self.capacities)
+
+    def bound_at(self, prices: Floats) -> float:
+        """Return the bound on Nash welfare that prices prove: no allocation within the capacities is better.
+
+        Weak duality: with the prices scaled so that all goods cost ``B``, the dual objective is
+        ``sum_i B_i log(B_i / e_i(p))``, with ``e_i`` the least cost of one unit of utility (`unit_costs`).
+        """
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore"):
+            terms = self.budgets * (np.log(self.budgets) - np.log(self.unit_costs(self.normal_prices(prices))))
+        return math.fsum(terms) if np.isfinite(terms).all() else math.inf
+
+    def equilibrium(self, allocation: Any, prices: Floats | None = None) -> Equilibrium:
+        """Return allocation and prices made sound: nothing negative, nothing beyond capacity, prices normal.
+
+        Parameters
+        ----------
+        allocation : ndarray or csr_array of float, shape (N, K) or (N, J, T)
+            Columns handed out beyond their capacity are scaled down to it. An array of floats that needs no change is
+            kept as it is.
+        prices : ndarray of float, shape (K,) or (J, T), optional
+            In any one unit; without them, those that the allocation implies.
+
+        Raises
+        ------
+        InvalidInput
+            If a shape is wrong, or the allocation holds what is no finite number.
+        """
+        allocation = self._checked_allocation(allocation)
+        entries = _entries(allocation)
+        if entries.min(initial=0.0) < 0:
+            allocation = allocation.copy()
+            entries = _entries(allocation)
+            np.maximum(entries, 0.0, out=entries)
+        with np.errstate(over="ignore"):
+            used = self.used(allocation)
+        if not np.isfinite(used).all():
+            raise InvalidInput("allocation", float(entries.max()), "must be finite, and its sums too")
+        if (used > self.capacities).any():
+            share = self.capacities / np.maximum(used, self.capacities)
+            allocation = allocation * share if isinstance(allocation, np.ndarray) else (allocation * share).tocsr()
+        if prices is None:
+            prices = self.implied_prices(allocation)
+        elif np.shape(prices) != self.capacities.shape:
+            raise InvalidInput("prices", np.shape(prices), f"must have shape {self.capacities.shape}")
+        return self._stated(allocation, prices)
+
+    def _nobody_left_out(self, values: Floats, buyer: Any) -> Floats:
+        """Return shares by column as a solver found them, with a trace of the split by budgets if a buyer has nothing.
+
+        To a solver with tolerances, a buyer of a millionth of the money is worth nothing; to the welfare it is not.
+        """
+        held = np.bincount(buyer, weights=np.maximum(values, 0.0), minlength=self.num_buyers)
+        if (held > 0).all():
+            return values
+        return np.asarray((1.0 - TRACE) * values + TRACE * (self.budgets / self.total_budget)[buyer])
+
+    def _better_priced(self, allocation: Any, prices: Floats | None) -> Equilibrium:
+        """Return the equilibrium at a solver's duals, or at the prices that the allocation implies if they prove more.
+
+        A solver may charge for a column's bound what the good's capacity is worth: its duals are 0 then.
+        """
+        implied = self.equilibrium(allocation)
+        return implied if prices is None else min(self.equilibrium(allocation, prices), implied, key=self.bound_of)
+
+    def evaluate(self, plan: Equilibrium) -> tuple[float, Residuals]:
+        """Return the allocation's Nash welfare and its worst violations, as shares of the capacities."""
+        self.check_plan(plan)
+        allocation = plan.allocation
+        excess = (self.used(allocation) - self.capacities) / self.capacities
+        entries = _entries(allocation)
+        # The smallest entry, and only if that is negative by how much of its good's capacity.
+        low = entries.min(initial=0.0)
+        short = 0.0 if low >= 0 else float(-low / self.capacities.min())
+        row = float(excess.max())
+        worst = math.inf if math.isnan(low) or math.isnan(row) else 0.0
+        return self.welfare(self.utilities_at(allocation)), Residuals(bound=max(worst, short), row=max(worst, row))
+
+    def check_plan(self, plan: Equilibrium, name: str = "plan") -> None:
+        """Raise InvalidInput, naming the field `name`, unless the plan is an Equilibrium of this market's shapes."""
+        if not isinstance(plan, Equilibrium):
+            raise InvalidInput(name, type(plan).__name__, "must be an Equilibrium of this market")
+        allocation, prices = getattr(plan.allocation, "shape", type(plan.allocation).__name__), np.shape(plan.prices)
+        if allocation != self._shape:
+            raise InvalidInput(f"{name}.allocation", allocation, f"must have shape {self._shape}")
+        if prices != self.capacities.shape:
+            raise InvalidInput(f"{name}.prices", prices, f"must have shape {self.capacities.shape}")
+
+    def restated(self, plan: Equilibrium) -> Equilibrium:
+        """Return the plan with normal prices, and with spending and utilities as they follow from it."""
+        return self._stated(plan.allocation, plan.prices)
+
+    def _stated(self, allocation: Any, prices: Any) -> Equilibrium:
+        prices = self.normal_prices(np.asarray(prices, dtype=np.float64))
+        return Equilibrium(
+            allocation=allocation,
+            prices=prices,
+            spending=self.spending_at(allocation, prices),
+            utilities=self.utilities_at(allocation),
+        )
+
+    def with_better_prices(self, plan: Equilibrium, other: Equilibrium) -> Equilibrium:
+        """Return the plan at the other's prices if they prove more than its own."""
+        if self.bound_of(other) < self.bound_of(plan):
+            return self._stated(plan.allocation, other.prices)
+        return plan
+
+    def bound_of(self, plan: Equilibrium) -> float:
+        """Return the bound that the plan's own prices prove (see `bound_at`)."""
+        return self.bound_at(np.asarray(plan.prices, dtype=np.float64))
+
+    def gap_scale(self, objective: float) -> float:
+        """Return the sum of the budgets: at a gap g the geometric mean utility is within exp(-g) of the best."""
+        return self.total_budget
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for value in state.values():  # copies and pickles of a read-only array are not
+            for array in (getattr(value, name, None) for name in ("data", "indices", "indptr")):
+                if isinstance(array, np.ndarray):
+                    array.setflags(write=False)
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        """The shape of an allocation."""
+        return self.num_buyers, *self.capacities.shape
+
+    def _checked_allocation(self, allocation: Any) -> Any:
+        """Return an allocation as an array or a csr_array of floats, of the market's shape."""
+        if hasattr(allocation, "tocsr"):
+            from scipy.sparse import csr_array
+
+            allocation = csr_array(allocation, dtype=np.float64)
+        elif not isinstance(allocation, np.ndarray) or allocation.dtype != np.float64:
+            allocation = as_reals("allocation", allocation, ndim=len(self._shape))
+        if allocation.shape != self._shape:
+            raise InvalidInput("allocation", allocation.shape, f"must have shape {self._shape}")
+        return allocation
+
+    def _set_budgets(
+        self, budgets: ArrayLike, capacities: ArrayLike | None, count: int, goods: tuple[int, ...]
+    ) -> None:
+        """Check budgets and capacities, and store them read-only."""
+        checked = as_reals("budgets", budgets, above=0.0)
+        if len(checked) != count:
+            raise InvalidInput("budgets", f"{len(checked)} values", f"there are {count} buyers in the first dimension")
+        with np.errstate(over="ignore"):
+            total = float(checked.sum())
+        if not math.isfinite(total):
+            raise InvalidInput("budgets", float(checked.max()), "their sum must be finite")
+        object.__setattr__(self, "budgets", checked)
+        if capacities is None:
+            units = np.ones(goods)
+            units.setflags(write=False)
+        else:
+            units = as_reals("capacities", capacities, above=0.0, shape=goods, ndim=len(goods))
+        with np.errstate(over="ignore"):
+            dear = ~np.isfinite(total / units)
+        if dear.any():
+            at = tuple(int(place) for place in np.argwhere(dear)[0])
+            raise InvalidInput("capacities", float(units[at]), "too small: its price would be infinite", index=at)
+        object.__setattr__(self, "capacities", units)
+
+
+def _entries(allocation: Any) -> Floats:
+    """Return the entries of an array, the stored ones of a sparse array; writing to them writes to it."""
+    return np.asarray(allocation if isinstance(allocation, np.ndarray) else allocation.data)
+
+
+def _by_largest(values: Floats) -> Floats:
+    """Return values divided by the largest, if that is positive."""
+    most = values.max(initial=0.0)
+    return np.asarray(values / most if most > 0 else values)

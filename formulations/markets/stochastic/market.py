@@ -1,0 +1,250 @@
+"""StochasticMarket: jobs that change at random share resources over rounds, by policies rather than amounts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...checks import as_integer, as_real, as_reals
+from ...errors import InvalidInput
+from ...program.model import Floats, ProblemClass, Program, Residuals
+from .chain import JobChain
+from .plan import StochasticPlan
+from .process import Process, joint_process, own_process
+
+MOST_ROUNDS = 10_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StochasticMarket:
+    """Maximise ``sum_i B_i log E[U_i]`` over policies for jobs that are finite Markov chains.
+
+    In each of T rounds every job is given one action of its grid, which earns it a utility and moves its state; E[U_i]
+    is the expected sum over the rounds. What is solved depends on the form:
+
+    - "decoupled" (the default): every job looks at its own state only, and the capacity of a round holds in
+      expectation. A relaxation of "joint", and the only form for more than a few jobs.
+    - "joint": one policy sees all states, and every round keeps the capacity on every path. Exact; tiny instances.
+    - "decoupled-deterministic", "joint-deterministic": the same with one certain action in each round and state, by
+      binaries. They may have no plan at all: two jobs and one indivisible unit in one round.
+
+    An action that by itself exceeds the capacity of a round is not available in it, in any form.
+
+    Parameters
+    ----------
+    chains : sequence of JobChain
+        N jobs, all of the same J resources.
+    budgets : array_like of float, shape (N,)
+        Greater than 0.
+    capacities : float or array_like of float, shape (T,) or (J, T)
+        Amount of each resource in each round, at least 0; one number holds in all rounds. Stored with shape (J, T).
+    rounds : int
+        T.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field, the index and the value; also for a job that could gain nothing even with nobody beside it.
+
+    Notes
+    -----
+    Eq. 6, Appendix F of P. Zheng et al. ("Shockwave: Fair and Efficient Cluster Scheduling for Dynamic Adaptation in
+    Machine Learning", NSDI 2023), with the standard flow constraints of occupancy measures (E. Altman, "Constrained
+    Markov Decision Processes", Chapman and Hall, 1999). What the appendix states differently is in docs/errata.md.
+
+    Examples
+    --------
+    Two jobs, one indivisible GPU, one round: only a lottery gives both something.
+
+    >>> import equipoise as eq
+    >>> chain = eq.JobChain(initial=[1.0], transitions=[[[1.0]], [[1.0]]], utilities=[[0.0], [1.0]], demands=[0, 1])
+    >>> market = eq.StochasticMarket(chains=[chain, chain], budgets=[1.0, 1.0], capacities=1, rounds=1)
+    >>> plan = eq.solve(market, form="joint", rel_gap=1e-8).require_optimal()
+    >>> plan.utilities.round(3).tolist()
+    [0.5, 0.5]
+    """
+
+    chains: tuple[JobChain, ...]
+    budgets: Floats
+    capacities: Floats
+    rounds: int
+
+    sense: ClassVar[Literal["max"]] = "max"
+    reference: ClassVar[str] = "Zheng et al., Shockwave, NSDI 2023, Appendix F"
+    form_classes: ClassVar[Mapping[str, ProblemClass]] = {
+        "decoupled": ProblemClass.LOG,
+        "joint": ProblemClass.LOG,
+        "decoupled-deterministic": ProblemClass.MILOG,
+        "joint-deterministic": ProblemClass.MILOG,
+    }
+    forms: ClassVar[tuple[str, ...]] = tuple(form_classes)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "chains", _checked_chains(self.chains))
+        put(self, "rounds", as_integer("rounds", self.rounds, minimum=1, maximum=MOST_ROUNDS))
+        budgets = as_reals("budgets", self.budgets, above=0.0)
+        if len(budgets) != len(self.chains):
+            raise InvalidInput("budgets", f"{len(budgets)} values", f"there are {len(self.chains)} chains")
+        with np.errstate(over="ignore"):
+            total = float(budgets.sum())
+        if not math.isfinite(total):
+            raise InvalidInput("budgets", float(budgets.max()), "their sum must be finite")
+        put(self, "budgets", budgets)
+        put(self, "capacities", _checked_capacities(self.capacities, self.num_resources, self.rounds))
+        with np.errstate(over="ignore", invalid="ignore"):
+            alone = self.best_alone
+        for job in np.flatnonzero(~((alone > 0) & np.isfinite(alone))):
+            why = "gains nothing even with nobody beside it" if not alone[job] > 0 else "its utilities are too large"
+            raise InvalidInput("chains", self.chains[job], why, index=int(job))
+
+    @property
+    def num_resources(self) -> int:
+        """J."""
+        return int(self.chains[0].demands.shape[1])
+
+    @property
+    def total_budget(self) -> float:
+        """Return the sum of the budgets, B."""
+        return math.fsum(self.budgets)
+
+    @property
+    def capacity_units(self) -> Floats:
+        """The unit in which a use beyond capacity counts: the capacity, or 1 where there is none; shape (J, T)."""
+        return np.where(self.capacities > 0, self.capacities, 1.0)
+
+    @cached_property
+    def best_alone(self) -> Floats:
+        """Greatest expected utility of each job with nobody beside it, shape (N,)."""
+        return np.array([process.best_alone() for process in self._own_processes])
+
+    @cached_property
+    def _own_processes(self) -> tuple[Process, ...]:
+        return tuple(own_process(chain, job, self.capacities) for job, chain in enumerate(self.chains))
+
+    @cached_property
+    def _joint_processes(self) -> tuple[Process, ...]:
+        return (joint_process(self.chains, self.capacities),)
+
+    def processes(self, form: str = "decoupled") -> tuple[Process, ...]:
+        """Return the decision processes of a form: every job's own, or the one of all.
+
+        Raises
+        ------
+        UnsupportedProblem
+            If the product of the chains is too large for a joint form.
+        """
+        self._check_form(form)
+        return self._joint_processes if form.startswith("joint") else self._own_processes
+
+    def program(self, form: str = "decoupled") -> Program:
+        """Return the program of a form over the probabilities of rounds, states and actions."""
+        from .programs import stochastic_program
+
+        self._check_form(form)
+        return stochastic_program(self, form)
+
+    def decode(self, values: Floats, duals: Floats | None = None, form: str = "decoupled") -> StochasticPlan:
+        """Turn column values of `program(form)` into the policy they stand for, and duals into prices."""
+        from .programs import decoded_policy
+
+        self._check_form(form)
+        prices = None
+        if form == "decoupled" and duals is not None:
+            prices = (
+                np.maximum(duals[-self.capacities.size :].reshape(self.capacities.shape), 0.0) / self.capacity_units
+            )
+        return StochasticPlan(market=self, form=form, policy=decoded_policy(self, values, form), prices=prices)
+
+    def encode(self, plan: StochasticPlan, form: str = "decoupled") -> Floats:
+        """Turn a plan into column values of `program(form)`, for a warm start; a joint plan serves every form."""
+        from .programs import encoded
+
+        self._check_form(form)
+        own = self._own(plan)
+        if form.startswith("joint") and not own.is_joint:
+            raise InvalidInput("plan", plan.form, f"a decoupled plan says nothing of the {form} program")
+        return encoded(self, own, form)
+
+    def evaluate(self, plan: StochasticPlan) -> tuple[float, Residuals]:
+        """Return the plan's objective and its worst faults, from its policy and this market's data.
+
+        Residuals: `bound` of probabilities, `row` as a share of the capacity (in expectation for a decoupled plan, and
+        of every action taken), `integrality` of the policy of a deterministic form.
+        """
+        plan = self._own(plan)
+        drift = max(float(np.abs(part.sum(axis=2) - 1.0).max()) for part in plan.policy)
+        bound = max(drift, *(float(-part.min()) for part in plan.policy))
+        over = [
+            float(_excess(process, part, self)) for process, part in zip(plan.processes, plan.occupancy, strict=True)
+        ]
+        if not plan.is_joint:
+            over.append(float(((plan.expected_use - self.capacities) / self.capacity_units).max()))
+        fractions = 0.0
+        if plan.form.endswith("deterministic"):
+            fractions = max(float(np.abs(part - np.rint(part)).max()) for part in plan.policy)
+        objective = self.welfare(plan.utilities)
+        return objective, Residuals(bound=max(bound, 0.0), row=max(0.0, *over), integrality=fractions)
+
+    def welfare(self, utilities: Floats) -> float:
+        """Return ``sum_i B_i log U_i`` for utilities, shape (N,); -inf if one of them is not positive."""
+        return math.fsum(self.budgets * np.log(utilities)) if (utilities > 0).all() else -math.inf
+
+    def gap_scale(self, objective: float) -> float:
+        """Return the sum of the budgets: at a gap g the geometric mean of utilities is within exp(-g) of the best."""
+        return self.total_budget
+
+    def _own(self, plan: StochasticPlan) -> StochasticPlan:
+        """Return the plan as one of this market; InvalidInput if its shapes are not."""
+        if not isinstance(plan, StochasticPlan):
+            raise InvalidInput("plan", type(plan).__name__, "must be a StochasticPlan")
+        shapes = [process.shape for process in self.processes(plan.form)]
+        if [np.shape(part) for part in plan.policy] != shapes:
+            raise InvalidInput("plan.policy", [np.shape(part) for part in plan.policy], f"must have shapes {shapes}")
+        return plan if plan.market is self else replace(plan, market=self)
+
+    def _check_form(self, form: str) -> None:
+        if form not in self.forms:
+            raise InvalidInput("form", form, f"must be one of {', '.join(self.forms)}")
+
+    def __repr__(self) -> str:
+        states = sum(chain.num_states for chain in self.chains)
+        return f"<StochasticMarket: {len(self.chains)} jobs of {states} states in all, {self.rounds} rounds>"
+
+
+def _excess(process: Process, occupancy: Floats, market: StochasticMarket) -> Any:
+    """Return by how much of the capacity an action taken exceeds it by itself, where it should not be taken."""
+    taken = (occupancy.sum(axis=1) > 0) & ~process.allowed
+    over = (process.demands[None] - market.capacities.T[:, None]) / market.capacity_units.T[:, None]
+    return np.where(taken, over.max(axis=2), 0.0).max()
+
+
+def _checked_chains(chains: Sequence[JobChain]) -> tuple[JobChain, ...]:
+    if not isinstance(chains, Iterable):
+        raise InvalidInput("chains", chains, "must be a sequence of JobChain")
+    kept = tuple(chains)
+    if not kept:
+        raise InvalidInput("chains", "[]", "must not be empty")
+    for index, chain in enumerate(kept):
+        if not isinstance(chain, JobChain):
+            raise InvalidInput("chains", type(chain).__name__, "must be a JobChain", index=index)
+        count, first = chain.demands.shape[1], kept[0].demands.shape[1]
+        if count != first:
+            raise InvalidInput("chains", chain, f"takes of {count} resources, chains[0] of {first}", index=index)
+    return kept
+
+
+def _checked_capacities(capacities: ArrayLike, resources: int, rounds: int) -> Floats:
+    """Return the capacities with shape (J, T)."""
+    dimensions = np.ndim(capacities)
+    if resources == 1 and dimensions == 0:
+        capacities = [as_real("capacities", capacities, minimum=0.0)] * rounds
+    if resources == 1 and dimensions < 2:
+        return as_reals("capacities", capacities, minimum=0.0, shape=(rounds,)).reshape(1, rounds)
+    return as_reals("capacities", capacities, minimum=0.0, shape=(resources, rounds), ndim=2)

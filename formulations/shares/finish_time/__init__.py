@@ -1,0 +1,5 @@
+"""Finish-time fairness on several GPU types, after Themis as Gavel states it."""
+
+from .problem import FinishTimeFairness
+
+__all__ = ["FinishTimeFairness"]

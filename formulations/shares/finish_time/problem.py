@@ -1,0 +1,180 @@
+"""FinishTimeFairness: shares of GPU time that keep the worst finish-time fairness low (Themis, as Gavel codes it)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from ...checks import as_reals, same_length
+from ...errors import InvalidInput
+from ...program.builder import ProgramBuilder
+from ...program.model import Floats, Indices, ProblemClass, Program, Residuals
+from ..polytope import GpuShares, SharePolytope
+from .levels import Levels
+
+# Tangents per job of the program, as many as keep its error near 1e-5 where the level is known to a factor of two.
+TANGENTS = 64
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FinishTimeFairness(SharePolytope):
+    """Minimise ``max_j [t_j + n_j / (tau_j . x_j)] / [C_j + n_j / iso_j]`` over shares x of time on each GPU type.
+
+    The numerator is when job j finishes if it keeps its shares, counted from its arrival; the denominator, when it
+    would have finished alone on its part of the cluster. Shares lie in P = {x >= 0, sum_k x_jk <= 1,
+    sum_j g_j x_jk <= M_k}.
+
+    Parameters
+    ----------
+    rates : array_like of float, shape (N, K)
+        Steps per second on all the job's GPUs of each type (tau_jk), at least 0; 0 where it cannot run.
+    gangs : array_like of int, shape (N,)
+        GPUs the job needs, all at once (g_j), at least 1.
+    gpus : array_like of int, shape (K,)
+        GPUs of each type (M_k), at least 1.
+    steps : array_like of float, shape (N,)
+        To go (n_j), at least 0.
+    elapsed_s : array_like of float, shape (N,)
+        Since the job arrived (t_j), at least 0.
+    isolated_elapsed_s : array_like of float, shape (N,)
+        Seconds that the steps done so far would have taken in isolation (C_j), at least 0.
+    isolated_rates : array_like of float, shape (N,)
+        Steps per second in isolation (iso_j), greater than 0: by Gavel ``tau_j . x`` at :attr:`isolated_shares`.
+
+    Raises
+    ------
+    InvalidInput
+        Naming field, index and value. A job with steps to go needs a type that it can run on, and one without needs
+        some `isolated_elapsed_s`: else its fairness is not a number.
+
+    Notes
+    -----
+    D. Narayanan et al., "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads" (Gavel), OSDI
+    2020, Section 4.2, after K. Mahajan et al., "Themis: Fair and Efficient GPU Cluster Scheduling", NSDI 2020. A job
+    reaches the level rho if ``tau_j . x_j >= n_j / (rho d_j - t_j)``, d_j the denominator: a convex set in (x, rho).
+    No linear program states it. The form "tangents" puts TANGENTS tangents for each job in its place, a relaxation, and
+    its plan is judged by the true objective; the backend "finish_time" solves it to the last digits.
+
+    The bound is that of the plan's prices: see :meth:`bound_of`. Where several plans have the best level, the backend
+    "finish_time" gives the one nearest to the isolated shares (see there); general backends promise none of them.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> problem = eq.FinishTimeFairness(rates=[[2.0], [1.0]], gangs=[1, 1], gpus=[1], steps=[100.0, 100.0],
+    ...     elapsed_s=[0.0, 50.0], isolated_elapsed_s=[0.0, 0.0], isolated_rates=[1.0, 0.5])
+    >>> result = eq.solve(problem, rel_gap=1e-9)
+    >>> round(result.objective, 6), result.plan.shares.round(3).tolist()
+    (1.140388, [[0.438], [0.562]])
+    """
+
+    rates: Floats
+    gangs: Indices
+    gpus: Indices
+    steps: Floats
+    elapsed_s: Floats
+    isolated_elapsed_s: Floats
+    isolated_rates: Floats
+
+    sense: ClassVar[str] = "min"
+    reference: ClassVar[str] = "Narayanan et al., Gavel, OSDI 2020, Section 4.2; Mahajan et al., Themis, NSDI 2020"
+    problem_class: ClassVar[ProblemClass] = ProblemClass.LP
+    forms: ClassVar[tuple[str, ...]] = ("tangents",)
+
+    def __post_init__(self) -> None:
+        self._set_polytope(self.rates, self.gangs, self.gpus, runs=False)
+        put = self.__dict__.__setitem__
+        for name in ("steps", "elapsed_s", "isolated_elapsed_s"):
+            put(name, as_reals(name, getattr(self, name), minimum=0.0))
+        put("isolated_rates", as_reals("isolated_rates", self.isolated_rates, above=0.0))
+        same_length(
+            steps=self.steps,
+            elapsed_s=self.elapsed_s,
+            isolated_elapsed_s=self.isolated_elapsed_s,
+            isolated_rates=self.isolated_rates,
+            rates=self.rates,
+        )
+        stuck = ~self.runnable.any(axis=1) & (self.steps > 0)
+        if stuck.any():
+            at = int(np.flatnonzero(stuck)[0])
+            raise InvalidInput("rates", 0.0, "the job can run on no type of GPU", index=at)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            bad = ~((self.isolated_s > 0) & np.isfinite(self.isolated_s) & np.isfinite(self.levels.at_best))
+        if bad.any():
+            at = int(np.flatnonzero(bad)[0])
+            why = (
+                "no steps to go and none done: no fairness" if self.isolated_s[at] == 0 else "its time is out of range"
+            )
+            raise InvalidInput("steps", float(self.steps[at]), why, index=at)
+
+    @cached_property
+    def isolated_s(self) -> Floats:
+        """From arrival to finish in isolation (the denominator), shape (N,)."""
+        return np.asarray(self.isolated_elapsed_s + self.steps / self.isolated_rates)
+
+    @cached_property
+    def levels(self) -> Levels:
+        """What a level of fairness asks of each job, and what it costs at given prices."""
+        return Levels(self.rates, self.gangs, self.gpus, self.steps, self.elapsed_s, self.isolated_s)
+
+    def fairness_at(self, shares: Floats) -> Floats:
+        """Return each job's finish-time fairness at shares, shape (N, K): infinite for a job that would never end."""
+        speed = np.einsum("jk,jk->j", self.rates, shares)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            left = np.where(self.steps > 0, self.steps / speed, 0.0)
+        return np.asarray((self.elapsed_s + left) / self.isolated_s)
+
+    def evaluate(self, plan: GpuShares) -> tuple[float, Residuals]:
+        """Return the worst fairness at the plan's shares, and how far they are from P."""
+        self.check_plan(plan)
+        return float(self.fairness_at(plan.shares).max()), self.residuals(plan.shares)
+
+    def bound_of(self, plan: GpuShares) -> float:
+        """Return the level that the plan's prices prove: no shares in P have a lower one, whatever the prices are.
+
+        At a level rho job j must reach a speed, and at prices p (of a type's GPU for all the time) that costs it at
+        least some money; if the jobs' costs exceed the worth of all GPUs, ``p . M``, the level cannot be had. Without
+        prices, every type's GPUs together cost the same.
+        """
+        self.check_plan(plan)
+        return max(self.levels.bracket[0], self.levels.proved(self.prices_of(plan)))
+
+    def program(self, form: str = "tangents") -> Program:
+        """Return a linear relaxation: minimise the level, each job's speed above tangents of what it asks for."""
+        self._check_form(form)
+        job, kind = self._pairs()
+        build = ProgramBuilder(sense="min")
+        share = self._add_shares(build)
+        low, high = self.levels.bracket
+        level = build.add_columns("level", (1,), lower=low)
+        count = min(TANGENTS, 2 + int(TANGENTS * (high / low - 1.0))) if low > 0 else TANGENTS
+        busy, slope, start = self.levels.tangents(low, high, count)
+        place = np.full(self.num_jobs, -1)
+        place[busy] = np.arange(len(busy))
+        mine = place[job] >= 0
+        row = np.arange(slope.size).reshape(slope.shape)
+        relative = self.rates[job, kind] / self.levels.fastest[job]
+        build.add_rows(
+            "speed",
+            slope.shape,
+            lower=start,
+            terms=[(row[place[job[mine]]], share[mine][:, None], relative[mine][:, None]), (row, level[0], -slope)],
+        )
+        build.set_objective([(level, [1.0])])
+        return build.program()
+
+    def decode(self, values: Floats, duals: Floats | None = None, form: str = "tangents") -> GpuShares:
+        """Turn column values of the program into shares within P, priced by the duals of the capacities."""
+        self._check_form(form)
+        prices = None if duals is None else np.maximum(0.0, -duals[: self.num_types])
+        return GpuShares(self._shares_of(values[:-1]), prices)
+
+    def encode(self, plan: GpuShares, form: str = "tangents") -> Floats:
+        """Turn shares into column values of the program, for a warm start."""
+        self._check_form(form)
+        self.check_plan(plan)
+        level = max(self.levels.bracket[0], float(self.fairness_at(plan.shares).max()))
+        return np.append(plan.shares[self._pairs()], level)

@@ -1,0 +1,148 @@
+"""Raising a common level over shares of GPU time: its program, and the bound on the level that prices prove."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..program.builder import ProgramBuilder
+from ..program.model import Floats, ProblemClass, Program, Residuals
+from .polytope import GpuShares, Groups, SharePolytope
+
+# Newton's method on a convex, piecewise linear function ends after a few steps; more are rounding.
+MOST_STEPS = 100
+# Costs are sums with rounding: what is above the money by less than this share of it counts as paid.
+ROUNDING = 1e-12
+
+
+class LevelShares(SharePolytope):
+    """Problems over P whose objective rises with the level min_j sum_k worth_jk x_jk.
+
+    Notes
+    -----
+    Prices p >= 0 bound the level t: whoever reaches the rate t_j pays at least cost_j(t_j; p), the cheapest of all
+    shares of the job alone that do, and all together pay at most p.M. So t is at most the largest one with
+    sum_j cost_j(t; p) <= p.M, whatever the scale of the prices. cost_j is the lower hull of (0, 0) and the points
+    (worth_jk, g_j p_k). The maximum over the scale s of the usual dual, s p.M + max_t (t - s sum_j cost_j(t; p)), is
+    the same number.
+    """
+
+    problem_class: ClassVar[ProblemClass | None] = ProblemClass.LP
+
+    @cached_property
+    def worth(self) -> Floats:
+        """What the whole time on a type adds to the job's own level, shape (N, K)."""
+        raise NotImplementedError
+
+    @cached_property
+    def highest(self) -> Floats:
+        """The highest level of each job alone, shape (N,)."""
+        return np.asarray(self.worth.max(axis=1))
+
+    @cached_property
+    def groups(self) -> Groups:
+        """Jobs with the same worth and the same gang."""
+        return self.grouped(*self.worth.T, self.gangs.astype(np.float64))
+
+    def levels(self, shares: Floats) -> Floats:
+        """Return the level that each job reaches, shape (N,)."""
+        return np.asarray(np.einsum("jk,jk->j", self.worth, shares))
+
+    def level_bound(self, prices: Floats, caps: Floats | None = None) -> float:
+        """Return the largest t that prices, shape (K,), allow every job to reach, or its cap where that is lower.
+
+        Parameters
+        ----------
+        prices : ndarray of float, shape (K,)
+            At least 0, in any unit.
+        caps : ndarray of float, shape (N,), optional
+            At most `highest`; by default the least of those for every job. The largest cap is returned where prices
+            do not bound the level.
+        """
+        groups = self.groups
+        first = groups.first
+        limits = np.full(len(first), self.highest.min()) if caps is None else caps[first]
+        return level_bound(self.worth[first], self.gangs[first], groups.counts, self.gpus, prices, limits)
+
+    def program(self, form: str = "shares") -> Program:
+        """Return the linear program: the level as a share of `highest`'s least, and the shares of the pairs that run.
+
+        Its rows by job are divided by what the job can reach, so that all of them are shares.
+        """
+        self._check_form(form)
+        build = ProgramBuilder(sense="max")
+        share = self._add_shares(build)
+        unit = float(self.highest.min())
+        level = build.add_columns("level", (1,), upper=1.0)
+        job, kind = self._pairs()
+        everyone = np.arange(self.num_jobs)
+        relative = self.worth[job, kind] / self.highest[job]
+        terms: list[Any] = [(job, share, relative), (everyone, level[0], -unit / self.highest)]
+        build.add_rows("level", (self.num_jobs,), terms=terms, lower=0.0)
+        build.set_objective([(level, unit)])
+        return build.program()
+
+    def decode(self, values: Floats, duals: Floats | None = None, form: str = "shares") -> GpuShares:
+        """Turn column values of the program into shares, the prices the duals of the capacities."""
+        self._check_form(form)
+        shares = self._shares_of(values[: len(self._pairs()[0])])
+        return GpuShares(shares, None if duals is None else np.maximum(duals[: self.num_types], 0.0))
+
+    def encode(self, plan: GpuShares, form: str = "shares") -> Floats:
+        """Turn shares into column values of the program, for a warm start."""
+        self._check_form(form)
+        self.check_plan(plan)
+        level = float(self.levels(plan.shares).min()) / float(self.highest.min())
+        return np.append(plan.shares[self._pairs()], min(1.0, max(0.0, level)))
+
+    def level_and_residuals(self, plan: GpuShares) -> tuple[float, Residuals]:
+        """Return the least level and the worst violations of P."""
+        self.check_plan(plan)
+        return float(self.levels(plan.shares).min()), self.residuals(plan.shares)
+
+
+def level_bound(
+    worth: Floats, gangs: Any, counts: Floats, gpus: Any, prices: Floats, caps: Floats, rounding: float = ROUNDING
+) -> float:
+    """Return the largest t with sum_i counts_i cost_i(min(t, caps_i); prices) <= prices.gpus; see `LevelShares`.
+
+    Between two caps the sum is convex and piecewise linear, where Newton's method from the right stays right of the
+    root: each of its steps is a bound. The interval between caps is found by bisection, as the sum never falls.
+    """
+    from .kernels import cheapest
+
+    top = float(caps.max())
+    money = math.fsum(prices * gpus)
+    if not money > 0:
+        return top
+    money *= 1.0 + rounding
+
+    def paid(level: float) -> tuple[float, float]:  # those with a lower cap cost no more when the level rises
+        usage = np.zeros(len(prices))
+        total, slope, _ = cheapest(worth, gangs, counts, prices, 0.0, np.minimum(level, caps), level, usage)
+        return total, slope
+
+    total, slope = paid(top)
+    if total <= money:
+        return top
+    knots = np.unique(caps)
+    low, high = -1, len(knots) - 1  # all can be paid at knots[low] (or at 0), not at knots[high]
+    while high - low > 1:
+        middle = (low + high) // 2
+        if paid(float(knots[middle]))[0] <= money:
+            low = middle
+        else:
+            high = middle
+    level, floor = float(knots[high]), float(knots[low]) if low >= 0 else 0.0
+    for _ in range(MOST_STEPS):
+        total, slope = paid(level)
+        if total <= money or not slope > 0:
+            break
+        step = max(floor, level - (total - money) / slope)
+        if not step < level:
+            break
+        level = step
+    return level

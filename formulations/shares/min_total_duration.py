@@ -1,0 +1,92 @@
+"""MinTotalDuration: shares of GPU time that finish all jobs by the earliest common time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from ..checks import as_reals, same_length
+from ..errors import InvalidInput
+from ..program.model import Floats, Indices, Residuals
+from .levels import LevelShares
+from .polytope import GpuShares
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MinTotalDuration(LevelShares):
+    """Minimise T with ``sum_k tau_jk x_jk >= n_j / T`` over the shares of GPU time in P.
+
+    Parameters
+    ----------
+    rates : array_like of float, shape (N, K)
+        Steps per second on all the job's GPUs of that type (tau), at least 0; every job runs somewhere.
+    steps : array_like of float, shape (N,)
+        Steps left (n), greater than 0.
+    gangs : array_like of int, shape (N,)
+        GPUs that a job holds while it runs (g).
+    gpus : array_like of int, shape (K,)
+        GPUs of each type (M).
+
+    Raises
+    ------
+    InvalidInput
+        Naming field, index and value.
+
+    Notes
+    -----
+    One linear program in 1/T, the level of `LevelShares` with worth tau_jk / n_j: nothing is bisected. Its prices are
+    in units of 1/T. On one type T = max(max_j n_j / tau_j, sum_j g_j n_j / (tau_j M)). A program's own objective, and
+    with it what a general backend reports on the way, is 1/T.
+
+    The policy of this name of D. Narayanan et al. (Gavel), OSDI 2020, Section 4.2; Shockwave's baseline "OSSP".
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> problem = eq.MinTotalDuration(rates=[[2.0], [1.0]], steps=[100.0, 100.0], gangs=[1, 1], gpus=[1])
+    >>> round(eq.solve(problem).objective, 6)
+    150.0
+    """
+
+    rates: Floats
+    steps: Floats
+    gangs: Indices
+    gpus: Indices
+
+    sense: ClassVar[str] = "min"
+    reference: ClassVar[str] = "Gavel, OSDI 2020, Section 4.2"
+
+    def __post_init__(self) -> None:
+        self._set_polytope(self.rates, self.gangs, self.gpus, runs=True)
+        steps = as_reals("steps", self.steps, above=0.0)
+        same_length(steps=steps, rates=self.rates)
+        object.__setattr__(self, "steps", steps)
+        most = self.highest
+        bad = ~((most > 1e-300) & (most < 1e300))
+        if bad.any():
+            at = int(np.argmax(bad))
+            raise InvalidInput("steps", float(steps[at]), "its run time is out of the range of numbers", index=at)
+
+    @property
+    def kind(self) -> str:
+        """The name by which backends list it."""
+        return "MinTotalDuration"
+
+    @cached_property
+    def worth(self) -> Floats:
+        """``tau_jk / n_j``, per second, shape (N, K)."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(self.rates / self.steps[:, None])
+
+    def evaluate(self, plan: GpuShares) -> tuple[float, Residuals]:
+        """Return T in seconds, infinite if a job does not run, and the worst violations of P, recomputed."""
+        level, residuals = self.level_and_residuals(plan)
+        return (1.0 / level if level > 0 else math.inf), residuals
+
+    def bound_of(self, plan: GpuShares) -> float:
+        """Return the lower bound on T, in seconds, that the plan's prices prove (see `LevelShares`)."""
+        return 1.0 / self.level_bound(self.prices_of(plan))

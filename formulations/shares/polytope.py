@@ -1,0 +1,228 @@
+"""What all problems of sharing GPU time have in common: the polytope P of shares, its checks, and their plan."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..checks import as_integers, as_reals, same_length
+from ..errors import InvalidInput
+from ..program.builder import ProgramBuilder
+from ..program.model import Floats, Indices, Residuals
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class GpuShares:
+    """Who runs on which type of GPU, for which share of the time.
+
+    Attributes
+    ----------
+    shares : ndarray of float, shape (N, K)
+        Share of the time that job j runs on type k, with all its GPUs.
+    prices : ndarray of float, shape (K,), optional
+        What one more GPU of each type is worth, in units of the problem's objective (of its level, 1/T, where it is a
+        total duration). The problem's own bound is proved from them.
+    budget_price : float
+        What one more dollar per second is worth, where the problem has a budget.
+    level_prices : ndarray of float, shape (L, K), optional
+        With water filling, the prices of each level in turn, in any unit: they prove the levels.
+    """
+
+    shares: Floats
+    prices: Floats | None = None
+    budget_price: float = 0.0
+    level_prices: Floats | None = None
+
+    def to_frame(self, jobs: Sequence[Any] | None = None, types: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return one row per job and one column per type of GPU; names are numbers unless given."""
+        import pandas as pd
+
+        count, kinds = self.shares.shape
+        index = pd.Index(range(count) if jobs is None else jobs, name="job")
+        columns = pd.Index(range(kinds) if types is None else types, name="gpu_type")
+        return pd.DataFrame(self.shares, index=index, columns=columns)
+
+    def __repr__(self) -> str:
+        count, kinds = self.shares.shape
+        return f"<GpuShares: {count} jobs on {kinds} type(s), {float(self.shares.sum()):.6g} jobs run at a time>"
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Jobs that are alike: the same row of data.
+
+    Attributes
+    ----------
+    first : ndarray of int, shape (G,)
+        A job of each group, in order.
+    counts : ndarray of float, shape (G,)
+    of_job : ndarray of int, shape (N,)
+        The group of every job.
+    """
+
+    first: Indices
+    counts: Floats
+    of_job: Indices
+
+
+class SharePolytope(ABC):
+    """Shares of GPU time: P = {x >= 0, sum_k x_jk <= 1, sum_j g_j x_jk <= M_k}, and x_jk = 0 where a job cannot run.
+
+    P is fluid: it lets a gang wider than a type have M_k / g_j of its time. Set the rate of such a pair to 0 where that
+    has no meaning.
+
+    Attributes
+    ----------
+    rates : ndarray of float, shape (N, K)
+        Steps per second on all the job's GPUs of that type; 0 where it cannot run.
+    gangs : ndarray of int, shape (N,)
+        GPUs that the job holds while it runs (g).
+    gpus : ndarray of int, shape (K,)
+        GPUs of each type (M).
+    """
+
+    rates: Floats
+    gangs: Indices
+    gpus: Indices
+
+    forms: ClassVar[tuple[str, ...]] = ("shares",)
+
+    def _set_polytope(self, rates: ArrayLike, gangs: ArrayLike, gpus: ArrayLike, *, runs: bool) -> None:
+        """Check and store the data of P; where `runs`, every job has to be able to run on some type."""
+        rates = as_reals("rates", rates, minimum=0.0, ndim=2)
+        gangs = as_integers("gangs", gangs, minimum=1)
+        gpus = as_integers("gpus", gpus, minimum=1)
+        same_length(gangs=gangs, rates=rates)
+        if rates.shape[1] != len(gpus):
+            raise InvalidInput("gpus", f"{len(gpus)} values", f"rates has {rates.shape[1]} types in its columns")
+        fastest = rates.max(axis=1)
+        if runs and not (fastest > 0).all():
+            raise InvalidInput("rates", 0.0, "the job can run on no type of GPU", index=int(np.argmin(fastest > 0)))
+        for name, value in (("rates", rates), ("gangs", gangs), ("gpus", gpus)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def num_jobs(self) -> int:
+        """N."""
+        return len(self.gangs)
+
+    @property
+    def num_types(self) -> int:
+        """K."""
+        return len(self.gpus)
+
+    @cached_property
+    def runnable(self) -> NDArray[np.bool_]:
+        """Whether the job can run on the type, shape (N, K)."""
+        return np.asarray(self.rates > 0)
+
+    @cached_property
+    def isolated_shares(self) -> Floats:
+        """The shares of an equal split of the GPUs of every type, shape (N, K).
+
+        Every job gets M_k / N GPUs of each type, so x_jk = M_k / (N g_j), scaled down to sum 1 where it is more (as
+        Gavel's isolated policy does). On one type: min(1, M / (N g_j)).
+        """
+        return self.isolated(self.gangs)
+
+    def isolated(self, gangs: Indices) -> Floats:
+        """Return the isolated shares of jobs of this problem with these gangs, shape (len(gangs), K)."""
+        even = self.gpus / (self.num_jobs * gangs[:, None].astype(np.float64))
+        return np.asarray(even / np.maximum(1.0, even.sum(axis=1, keepdims=True)))
+
+    @cached_property
+    def widths(self) -> Floats:
+        """The gangs as floats, which are faster to multiply with."""
+        return self.gangs.astype(np.float64)
+
+    def grouped(self, *columns: Floats) -> Groups:
+        """Return which jobs have the same values in all columns, each of shape (N,)."""
+        from .kernels import alike
+
+        first, of_job, counts = alike(np.ascontiguousarray(np.column_stack(columns)))
+        return Groups(first=first, counts=counts, of_job=of_job)
+
+    def used(self, shares: Floats) -> Floats:
+        """Return how many GPUs of each type are busy on average, shape (K,)."""
+        return np.asarray(self.widths @ shares)
+
+    def residuals(self, shares: Floats) -> Residuals:
+        """Return the worst violations of P: of x >= 0, x = 0 where a job cannot run, and its rows.
+
+        A type's GPUs in use are compared in shares of its GPUs.
+        """
+        if not np.isfinite(shares).all():
+            return Residuals(math.inf, math.inf)
+        barred = float(np.where(self.runnable, 0.0, shares).max(initial=0.0)) if not self.runnable.all() else 0.0
+        busy = float((shares @ np.ones(self.num_types)).max()) - 1.0
+        excess = float(((self.used(shares) - self.gpus) / self.gpus).max())
+        return Residuals(bound=max(0.0, -float(shares.min()), barred), row=max(0.0, busy, excess))
+
+    def sound(self, shares: Floats) -> Floats:
+        """Return the shares put inside P: what a solver left outside by its tolerance is clipped and scaled down."""
+        shares = np.where(self.runnable, np.maximum(shares, 0.0), 0.0)
+        busy = shares.sum(axis=1, keepdims=True)
+        if (busy > 1.0).any():
+            shares /= np.maximum(busy, 1.0)
+        used = self.used(shares)
+        if (used > self.gpus).any():
+            shares *= np.minimum(1.0, self.gpus / np.maximum(used, self.gpus))
+        return shares
+
+    def check_plan(self, plan: GpuShares, name: str = "plan") -> None:
+        """Raise InvalidInput, naming the field `name`, unless the plan is GpuShares of this problem's shapes."""
+        if not isinstance(plan, GpuShares):
+            raise InvalidInput(name, type(plan).__name__, "must be GpuShares of this problem")
+        wanted = (self.num_jobs, self.num_types)
+        if np.shape(plan.shares) != wanted:
+            raise InvalidInput(f"{name}.shares", np.shape(plan.shares), f"must have shape {wanted}")
+        if plan.prices is not None and np.shape(plan.prices) != wanted[1:]:
+            raise InvalidInput(f"{name}.prices", np.shape(plan.prices), f"must have shape {wanted[1:]}")
+
+    def prices_of(self, plan: GpuShares) -> Floats:
+        """Return the plan's prices; 0, which proves the least, for those that are missing, negative or no number."""
+        if plan.prices is None:
+            return np.zeros(self.num_types)
+        prices = np.asarray(plan.prices, dtype=np.float64)
+        return np.asarray(np.where(np.isfinite(prices), np.maximum(prices, 0.0), 0.0))
+
+    def gap_scale(self, objective: float) -> float:
+        """Return the size of the objective: gaps are relative to it, and absolute at 0."""
+        return abs(objective) or 1.0
+
+    def _pairs(self) -> tuple[Indices, Indices]:
+        """Return job and type of every pair that has a column in a program."""
+        job, kind = np.nonzero(self.runnable)
+        return job, kind
+
+    def _add_shares(self, build: ProgramBuilder) -> Indices:
+        """Add P to a program: a column `share` for each pair, and the rows `capacity`, whose duals are the prices."""
+        job, kind = self._pairs()
+        share = build.add_columns("share", (len(job),), upper=1.0)
+        build.add_rows("capacity", (self.num_types,), terms=[(kind, share, self.widths[job])], upper=self.gpus)
+        build.add_rows("time", (self.num_jobs,), terms=[(job, share, 1.0)], upper=1.0)
+        return share
+
+    def _shares_of(self, columns: Floats) -> Floats:
+        """Return the values of the columns `share` as shares inside P, shape (N, K)."""
+        shares = np.zeros((self.num_jobs, self.num_types))
+        shares[self._pairs()] = columns
+        return self.sound(shares)
+
+    def _check_form(self, form: str) -> None:
+        if form not in self.forms:
+            raise InvalidInput("form", form, f"must be one of {', '.join(self.forms)}")
+
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        return f"<{kind}: {self.num_jobs} jobs, {self.num_types} type(s) of GPU, {int(self.gpus.sum())} GPUs>"

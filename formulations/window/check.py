@@ -1,0 +1,86 @@
+"""Checking a schedule of a window against the problem's own data, each fault with its witness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..program.model import Indices
+
+if TYPE_CHECKING:
+    from .problem import ScheduleWindow
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong with a schedule.
+
+    Attributes
+    ----------
+    kind : str
+        "shape", "capacity", "completed", "regime order" or "work conservation".
+    size : float
+        How far: GPUs over capacity, rounds after completion, regimes out of place, GPUs left idle.
+    job : int or None
+        Index of the job concerned.
+    round : int or None
+        Index of the round concerned.
+    """
+
+    kind: str
+    size: float
+    job: int | None = None
+    round: int | None = None
+
+    def __str__(self) -> str:
+        place = [f"{what} {i}" for what, i in (("job", self.job), ("round", self.round)) if i is not None]
+        return f"{self.kind}: {self.size:g}" + (f" at {', '.join(place)}" if place else "")
+
+
+def regimes_of(window: ScheduleWindow, grants: NDArray[np.bool_]) -> Indices:
+    """Return which regime each granted round runs, by index within its job, -1 where idle; shape (N, T).
+
+    A regime runs once its predecessors are complete, so the rounds a job has had decide. Rounds granted after the job's
+    completion count as the regime after its last.
+    """
+    from .kernels import regimes_run
+
+    regimes: Indices = regimes_run(grants, window.regime_starts, window.tables.regime_needs)
+    return regimes
+
+
+def schedule_faults(window: ScheduleWindow, grants: NDArray[np.bool_], regime_of: Indices) -> tuple[Fault, ...]:
+    """Return the worst fault of each kind, none for a good schedule.
+
+    Checked: capacity in every round, no round after completion, regimes in order (each only once its predecessors have
+    had all their rounds), and work conservation: in no round does an unscheduled, unfinished job fit the idle GPUs.
+    """
+    shape = (len(window.gangs), window.rounds)
+    if grants.shape != shape or regime_of.shape != shape or grants.dtype != np.bool_:
+        return (Fault("shape", 1.0),)
+    faults = []
+    used = window.gangs @ grants
+    t = int(used.argmax())
+    if used[t] > window.gpus:
+        faults.append(Fault("capacity", float(used[t] - window.gpus), round=t))
+    counts = grants.sum(axis=1)
+    over = counts - window.tables.needs
+    j = int(over.argmax())
+    if over[j] > 0:
+        faults.append(Fault("completed", float(over[j]), job=j))
+    wrong = np.abs(regime_of - regimes_of(window, grants))
+    if wrong.any():
+        j, t = (int(i) for i in np.unravel_index(wrong.argmax(), shape))
+        faults.append(Fault("regime order", float(wrong[j, t]), job=j, round=t))
+    # Idle GPUs in a round against the narrowest job that could have run in it.
+    had: Indices = np.cumsum(grants, axis=1) - grants
+    could = ~grants & (had < window.tables.needs[:, None])
+    fits = could & (window.gangs[:, None] <= (window.gpus - used)[None, :])
+    if fits.any():
+        waste = np.where(fits, window.gangs[:, None], 0)
+        j, t = (int(i) for i in np.unravel_index(waste.argmax(), shape))
+        faults.append(Fault("work conservation", float(waste[j, t]), job=j, round=t))
+    return tuple(faults)

@@ -1,0 +1,225 @@
+"""The jobs of a window as columns, checked once at the door."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checks import as_ids, as_integers, as_reals, same_length
+from ..errors import InvalidInput
+from ..program.model import Floats, Indices
+
+# How far the epochs of the regimes may be from total - finished, relative to the total: sums of decimals round.
+EPOCH_TOLERANCE = 1e-6
+# A longer regime's rounds are no whole number to a double.
+LONGEST_REGIME = 2**53
+
+
+@dataclass(frozen=True)
+class Regime:
+    """A stretch of a job's remaining epochs at one speed: `epochs` > 0, `epoch_s` > 0 isolated seconds per epoch."""
+
+    epochs: float
+    epoch_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowJob:
+    """One job of a window.
+
+    Parameters
+    ----------
+    id : str or int
+    gpus : int
+        GPUs needed, all at once (g_j).
+    finished_epochs, total_epochs : float
+        0 <= finished_epochs <= total_epochs (F_j, E_j).
+    regimes : sequence of Regime
+        The remaining regimes in order; their epochs sum to total_epochs - finished_epochs.
+    ftf : float
+        Predicted finish-time fairness (rho_j), positive.
+    weight : float
+        Priority (B_j), positive.
+    """
+
+    id: str | int
+    gpus: int
+    finished_epochs: float
+    total_epochs: float
+    regimes: Sequence[Regime]
+    ftf: float = 1.0
+    weight: float = 1.0
+
+
+# What a column is called when the data came as jobs.
+_AS_JOBS = {
+    "ids": "jobs.id",
+    "gangs": "jobs.gpus",
+    "finished_epochs": "jobs.finished_epochs",
+    "total_epochs": "jobs.total_epochs",
+    "regime_epochs": "jobs.regimes.epochs",
+    "regime_epoch_s": "jobs.regimes.epoch_s",
+    "ftf": "jobs.ftf",
+    "weight": "jobs.weight",
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class JobColumns:
+    """N jobs as read-only arrays, shape (N,) each; regimes of job j are entries starts[j]:starts[j + 1], shape (R,)."""
+
+    ids: tuple[str | int, ...]
+    gangs: Indices
+    finished_epochs: Floats
+    total_epochs: Floats
+    regime_starts: Indices
+    regime_epochs: Floats
+    regime_epoch_s: Floats
+    ftf: Floats
+    weight: Floats
+
+    def __post_init__(self) -> None:
+        """Check what single columns cannot say: lengths, starts, and that epochs add up."""
+        count, starts = len(self.gangs), self.regime_starts
+        same_length(
+            ids=self.ids,
+            total_epochs=self.total_epochs,
+            finished_epochs=self.finished_epochs,
+            ftf=self.ftf,
+            weight=self.weight,
+            gangs=self.gangs,
+        )
+        same_length(regime_epoch_s=self.regime_epoch_s, regime_epochs=self.regime_epochs)
+        if len(starts) != count + 1:
+            raise InvalidInput("regime_starts", len(starts), f"must have N + 1 = {count + 1} entries")
+        ends, entries = (int(starts[0]), int(starts[-1])), len(self.regime_epochs)
+        if ends != (0, entries):
+            raise InvalidInput("regime_starts", ends, f"must start at 0 and end at {entries}")
+        refuse("regime_starts", np.diff(starts) < 0, starts, "must not decrease")
+        finished, total = self.finished_epochs, self.total_epochs
+        refuse("finished_epochs", finished > total, finished, "must not exceed total_epochs")
+        owner = np.repeat(np.arange(count), np.diff(starts))
+        left = np.bincount(owner, weights=self.regime_epochs, minlength=count)
+        wrong = np.abs(finished + left - total) > EPOCH_TOLERANCE * total
+        if wrong.any():
+            j = int(np.flatnonzero(wrong)[0])
+            why = (
+                f"the regimes do not add up: finished {finished[j]:g} + regimes {left[j]:g} = {finished[j] + left[j]:g}"
+            )
+            raise InvalidInput("total_epochs", float(total[j]), why, index=j)
+
+    @classmethod
+    def checked(cls, data: dict[str, Any]) -> JobColumns:
+        """Check each column on its own and together; `ids`, `ftf` and `weight` may be None."""
+        gangs = as_integers("gangs", data["gangs"], minimum=1)
+        count, ones = len(gangs), np.ones(len(gangs))
+        return cls(
+            gangs=gangs,
+            ids=tuple(range(count)) if data["ids"] is None else as_ids("ids", data["ids"]),
+            total_epochs=as_reals("total_epochs", data["total_epochs"], above=0.0),
+            finished_epochs=as_reals("finished_epochs", data["finished_epochs"], minimum=0.0),
+            ftf=as_reals("ftf", ones if data["ftf"] is None else data["ftf"], above=0.0),
+            weight=as_reals("weight", ones if data["weight"] is None else data["weight"], above=0.0),
+            regime_epochs=as_reals("regime_epochs", data["regime_epochs"], above=0.0, empty=True),
+            regime_epoch_s=as_reals("regime_epoch_s", data["regime_epoch_s"], above=0.0, empty=True),
+            regime_starts=as_integers("regime_starts", data["regime_starts"], minimum=0),
+        )
+
+    @classmethod
+    def of_jobs(cls, jobs: Any) -> JobColumns:
+        """Turn a sequence of WindowJob into columns; errors name the job's field, as the caller wrote it."""
+        jobs = _checked_jobs(jobs)
+        starts = np.cumsum([0, *(len(job.regimes) for job in jobs)])
+        data = {
+            "ids": [job.id for job in jobs],
+            "gangs": [job.gpus for job in jobs],
+            "finished_epochs": [job.finished_epochs for job in jobs],
+            "total_epochs": [job.total_epochs for job in jobs],
+            "regime_starts": starts,
+            "regime_epochs": [regime.epochs for job in jobs for regime in job.regimes],
+            "regime_epoch_s": [regime.epoch_s for job in jobs for regime in job.regimes],
+            "ftf": [job.ftf for job in jobs],
+            "weight": [job.weight for job in jobs],
+        }
+        try:
+            return cls.checked(data)
+        except InvalidInput as error:
+            raise named_as_jobs(error, starts) from None
+
+    def without_wide(self, gpus: int, skip: bool) -> tuple[JobColumns, tuple[str | int, ...]]:
+        """Return the jobs that fit `gpus` GPUs, and the ids of the others: an error unless `skip`."""
+        wide = self.gangs > gpus
+        if not wide.any():
+            return self, ()
+        if not skip:
+            why = f"wider than the cluster's {gpus} GPUs; skip_wide=True leaves such jobs out"
+            refuse("gangs", wide, self.gangs, why)
+        if wide.all():
+            raise InvalidInput("gangs", f"[{self.gangs[0]}, ...]", f"every job is wider than the cluster's {gpus} GPUs")
+        lengths = np.diff(self.regime_starts)
+        per_job = ("gangs", "finished_epochs", "total_epochs", "ftf", "weight")
+        kept = {name: getattr(self, name)[~wide] for name in per_job}
+        kept |= {name: getattr(self, name)[np.repeat(~wide, lengths)] for name in ("regime_epochs", "regime_epoch_s")}
+        kept["regime_starts"] = np.concatenate(([0], np.cumsum(lengths[~wide])))
+        for array in kept.values():
+            array.setflags(write=False)
+        skipped = tuple(name for name, out in zip(self.ids, wide, strict=True) if out)
+        names = tuple(name for name, out in zip(self.ids, wide, strict=True) if not out)
+        warnings.warn(f"{len(skipped)} job(s) wider than {gpus} GPUs left out: {skipped[:5]}", stacklevel=4)
+        return replace(self, ids=names, **kept), skipped
+
+
+def marked(running: Any, ids: tuple[str | int, ...], skipped: tuple[str | int, ...]) -> NDArray[np.bool_]:
+    """Return which jobs are in `running`, shape (N,); ids of skipped jobs are passed over, unknown ones an error."""
+    is_running = np.zeros(len(ids), dtype=np.bool_)
+    names = as_ids("running", running)
+    if names:
+        place = {name: j for j, name in enumerate(ids)}
+        for i, name in enumerate(names):
+            if name not in place and name not in skipped:
+                raise InvalidInput("running", name, "no job has this id", index=i)
+            if name in place:
+                is_running[place[name]] = True
+    is_running.setflags(write=False)
+    return is_running
+
+
+def named_as_jobs(error: InvalidInput, starts: Indices) -> InvalidInput:
+    """Return the error about a column as one about the job it came from."""
+    if error.field not in _AS_JOBS:
+        return error
+    index = error.index
+    if index is not None and error.field.startswith("regime_"):
+        job = int(np.searchsorted(starts, index[0], side="right")) - 1
+        index = (job, index[0] - int(starts[job]))
+    return InvalidInput(_AS_JOBS[error.field], error.value, error.why, index=index)
+
+
+def _checked_jobs(jobs: Any) -> Sequence[WindowJob]:
+    if isinstance(jobs, str | bytes) or not isinstance(jobs, Sequence):
+        raise InvalidInput("jobs", type(jobs).__name__, "must be a sequence of WindowJob")
+    if not jobs:
+        raise InvalidInput("jobs", "[]", "must not be empty")
+    for j, job in enumerate(jobs):
+        if not isinstance(job, WindowJob):
+            raise InvalidInput("jobs", type(job).__name__, "must be a WindowJob", index=j)
+        regimes: Any = job.regimes
+        if isinstance(regimes, str | bytes) or not isinstance(regimes, Sequence):
+            raise InvalidInput("jobs.regimes", type(regimes).__name__, "must be a sequence of Regime", index=j)
+        for k, regime in enumerate(regimes):
+            if not isinstance(regime, Regime):
+                raise InvalidInput("jobs.regimes", type(regime).__name__, "must be a Regime", index=(j, k))
+    checked: Sequence[WindowJob] = jobs
+    return checked
+
+
+def refuse(name: str, bad: NDArray[np.bool_], values: NDArray[Any], why: str) -> None:
+    """Raise InvalidInput for the first bad value of a column, if any."""
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise InvalidInput(name, values[at].item(), why, index=at)

@@ -1,0 +1,281 @@
+"""One self-contained HTML page that shows a window plan: a Gantt chart of jobs by rounds, and the GPUs in use."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Mapping
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from .plan import WindowPlan
+
+# Beyond these a browser becomes slow; the page then shows the jobs of highest priority and says how many it omits.
+MAX_ROWS = 2_000
+MAX_BARS = 40_000
+# Distinct colours in the page's style; regimes from the last one on share its colour.
+COLOURS = 8
+_LONGEST_ID = 120
+_LONGEST_NOTE = 2_000
+_FIELDS = ("id", "gang", "before", "after", "epochs", "ftf", "weight", "held", "left", "regimes", "runs")
+
+
+def render(plan: WindowPlan, certificate: Mapping[str, Any] | None = None) -> str:
+    """Return the page as text; the same plan and certificate give the same text to the last character.
+
+    The page needs neither a network nor a library. It holds at most 2,000 jobs and 40,000 bars; of a larger plan it
+    shows the jobs of highest priority (weight x ftf ** ftf_power) and states how many are omitted, while the headline
+    figures and the chart of GPUs in use always cover every job.
+
+    Parameters
+    ----------
+    plan : WindowPlan
+    certificate : mapping, optional
+        What the solve proved: any of backend, termination, objective, bound, gap, wall_s (s) and notes (sequence of
+        str). A key that is missing or None is left out of the page.
+
+    Returns
+    -------
+    str
+        HTML in which everything outside the template is ASCII.
+    """
+    certificate = {} if certificate is None else certificate
+    window = plan.window
+    title = f"Window plan: {_count(len(window.ids), 'job')} on {_count(window.gpus, 'GPU')}"
+    runs = _runs(plan.regime_of)
+    shown = _shown(plan, runs)
+    parts = {
+        "TITLE": _escape(title),
+        "LEAD": _escape(_lead(plan)),
+        "TILES": "\n".join(_tile(*tile) for tile in _tiles(plan, certificate)),
+        "NOTES": "\n".join(_notes(plan, certificate, len(shown))),
+        "DATA": _embed(_data(plan, runs, shown)),
+    }
+    page = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
+    # No part can hold a marker of another one, because "<" is escaped in all that comes from the user.
+    for name, text in parts.items():
+        page = page.replace(f"<!--{name}-->", text)
+    return page
+
+
+def _runs(regime_of: NDArray[Any]) -> list[list[list[int]]]:
+    """Return, per job, its stretches of rounds in one regime as [first round, rounds, regime]."""
+    jobs, rounds = regime_of.shape
+    runs: list[list[list[int]]] = [[] for _ in range(jobs)]
+    breaks = np.ones((jobs, rounds + 1), dtype=bool)
+    breaks[:, 1:-1] = regime_of[:, 1:] != regime_of[:, :-1]
+    rows, starts = np.nonzero(breaks[:, :-1])
+    ends = np.nonzero(breaks[:, 1:])[1] + 1
+    regimes = regime_of[rows, starts]
+    for row, start, end, regime in zip(rows.tolist(), starts.tolist(), ends.tolist(), regimes.tolist(), strict=True):
+        if regime >= 0:
+            runs[row].append([start, end - start, regime])
+    return runs
+
+
+def _shown(plan: WindowPlan, runs: list[list[list[int]]]) -> list[int]:
+    """Return the indices of the jobs that get a row, in the given order."""
+    window = plan.window
+    priority = np.log(window.weight) + window.ftf_power * np.log(window.ftf)
+    order = np.argsort(-priority, kind="stable")[:MAX_ROWS]
+    bars = np.cumsum([len(runs[job]) for job in order])
+    return sorted(order[: max(1, int(np.searchsorted(bars, MAX_BARS, side="right")))].tolist())
+
+
+def _data(plan: WindowPlan, runs: list[list[list[int]]], shown: list[int]) -> dict[str, Any]:
+    """Return what the page's script reads: the jobs as rows of `fields`, and totals per round over all jobs."""
+    window = plan.window
+    starts = window.regime_starts
+    colours = np.where(plan.regime_of >= 0, np.minimum(plan.regime_of, COLOURS - 1), -1)
+    in_use = [window.gangs @ (colours == k) for k in range(int(colours.max(initial=-1)) + 1)]
+    before = window.finished_epochs / window.total_epochs
+    left = _left(plan)
+    jobs = [
+        [
+            _shorten(str(window.ids[job]), _LONGEST_ID),
+            int(window.gangs[job]),
+            _rounded(before[job]),
+            _rounded(min(1.0, max(before[job], plan.utilities[job]))),
+            _rounded(window.total_epochs[job]),
+            _rounded(window.ftf[job]),
+            _rounded(window.weight[job]),
+            int(window.is_running[job]),
+            _rounded(left[job]),
+            [
+                [_rounded(window.regime_epochs[k]), _rounded(window.regime_epoch_s[k])]
+                for k in range(int(starts[job]), int(starts[job + 1]))
+            ],
+            runs[job],
+        ]
+        for job in shown
+    ]
+    return {
+        "gpus": int(window.gpus),
+        "rounds": int(window.rounds),
+        "round_s": _rounded(window.round_s),
+        "all_jobs": len(window.ids),
+        "colours": COLOURS,
+        "in_use": [line.tolist() for line in in_use],
+        "running": plan.grants.sum(axis=0).tolist(),
+        "fields": _FIELDS,
+        "jobs": jobs,
+    }
+
+
+def _left(plan: WindowPlan) -> NDArray[np.float64]:
+    """Return the run time left after the window in seconds, without the rounding error of a job that completes."""
+    return np.where(plan.utilities >= 1 - 1e-9, 0.0, plan.remaining_s)
+
+
+def _lead(plan: WindowPlan) -> str:
+    window = plan.window
+    span = _duration(window.rounds * window.round_s)
+    granted = int(np.count_nonzero(plan.rounds_granted))
+    return (
+        f"{granted:,} of {_count(len(window.ids), 'job')} run in the next {span}"
+        f" ({_count(window.rounds, 'round')} of {_duration(window.round_s)}),"
+        f" which keeps {_utilisation(plan)} of {_count(window.gpus, 'GPU')} in use."
+    )
+
+
+def _tiles(plan: WindowPlan, certificate: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the headline figures as (name, figure, explanation)."""
+    window = plan.window
+    jobs = len(window.ids)
+    granted = int(np.count_nonzero(plan.rounds_granted))
+    ended = int(np.count_nonzero((_left(plan) == 0) & (plan.rounds_granted > 0)))
+    unfair = int(np.count_nonzero(window.ftf > 1.05))
+    used, offered = int(plan.gpus_in_use.sum()), int(window.gpus) * int(window.rounds)
+    tiles = [
+        ("Jobs with rounds", f"{granted:,} / {jobs:,}", f"{jobs - granted:,} without, {ended:,} complete"),
+        (
+            "Window",
+            _duration(window.rounds * window.round_s),
+            f"{_count(window.rounds, 'round')} \N{MULTIPLICATION SIGN} {_duration(window.round_s)}",
+        ),
+        ("GPUs in use", _utilisation(plan), f"{used:,} of {offered:,} GPU-rounds"),
+        ("Makespan, at least", _duration(plan.makespan_bound_s), "run time left after the window"),
+        ("Starts", f"{int(plan.restarts):,}", f"{_count(int(window.is_running.sum()), 'job')} ran just before"),
+        ("Worst fairness", _figure(float(window.ftf.max()), 3), f"{_count(unfair, 'job')} above 1.05"),
+    ]
+    objective = _real(certificate.get("objective"))
+    bound, gap = _real(certificate.get("bound")), _real(certificate.get("gap"))
+    if objective is None:
+        objective = float(plan.objective)
+    digits = _telling_digits(objective, bound)
+    proved = "no bound given" if bound is None else f"bound {_figure(bound, digits)}"
+    tiles.append(("Objective", _figure(objective, digits), proved))
+    how = [str(certificate[key]) for key in ("termination", "backend") if certificate.get(key) is not None]
+    wall = _real(certificate.get("wall_s"))
+    if wall is not None:
+        how.append(f"{1000 * wall:.3g} ms" if wall < 1 else f"{wall:.3g} s")
+    tiles.append(("Gap", "\N{EN DASH}" if gap is None else _gap(gap), ", ".join(how) or "no certificate given"))
+    return tiles
+
+
+def _tile(name: str, figure: str, explanation: str) -> str:
+    size = ' class="long"' if len(figure) > 10 else ""
+    head = f'<div class="tile"><dt>{_escape(name)}</dt><dd{size}>{_escape(figure)}</dd>'
+    return f"{head}<dd>{_escape(explanation)}</dd></div>"
+
+
+def _notes(plan: WindowPlan, certificate: Mapping[str, Any], shown: int) -> list[str]:
+    """Return list items: what the page leaves out first, then the notes of the solve."""
+    lines = []
+    omitted = len(plan.window.ids) - shown
+    if omitted:
+        text = (
+            f"The chart shows the {_count(shown, 'job')} of highest priority (weight times fairness to the power of"
+            f" {plan.window.ftf_power:g}); {_count(omitted, 'job')} omitted. All figures and the chart of GPUs in use"
+            " cover every job."
+        )
+        lines.append(f'<li class="warn" id="omitted">{_escape(text)}</li>')
+    skipped = tuple(plan.window.skipped)
+    if skipped:
+        names = ", ".join(_shorten(str(name), _LONGEST_ID) for name in skipped[:10])
+        more = f" and {len(skipped) - 10:,} more" if len(skipped) > 10 else ""
+        text = f"Wider than the cluster and therefore not planned: {_count(len(skipped), 'job')} ({names}{more})."
+        lines.append(f'<li class="warn">{_escape(text)}</li>')
+    notes = certificate.get("notes") or ()
+    lines += [f"<li>{_escape(_shorten(str(note), _LONGEST_NOTE))}</li>" for note in notes]
+    return lines
+
+
+def _utilisation(plan: WindowPlan) -> str:
+    used, offered = int(plan.gpus_in_use.sum()), int(plan.window.gpus) * int(plan.window.rounds)
+    # Rounding must not turn one idle GPU into a full cluster.
+    return "100%" if used == offered else f"{math.floor(1000 * used / offered) / 10:g}%"
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration with its two largest units: 45 s, 12 min, 3 h 5 min, 2 d 4 h."""
+    if not math.isfinite(seconds):
+        return "∞"
+    if seconds < 120:
+        return f"{seconds:.4g} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{seconds / 60:.3g} min"
+    if minutes < 2880:
+        return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
+    hours = round(seconds / 3600)
+    return f"{hours // 24:,} d {hours % 24} h" if hours % 24 else f"{hours // 24:,} d"
+
+
+def _telling_digits(objective: float, bound: float | None) -> int:
+    """Return how many digits, of 4 to 8, tell objective and bound apart; 5 where none does."""
+    return next((n for n in range(4, 9) if bound is None or f"{objective:.{n}g}" != f"{bound:.{n}g}"), 5)
+
+
+def _figure(value: float, digits: int = 4) -> str:
+    if not math.isfinite(value):
+        return "\N{EN DASH}" if math.isnan(value) else ("∞" if value > 0 else "\N{MINUS SIGN}∞")
+    return f"{value:.{digits}g}".replace("-", "\N{MINUS SIGN}")
+
+
+def _gap(value: float) -> str:
+    if not math.isfinite(value):
+        return _figure(value)
+    return (
+        f"{100 * value:.2g}%"
+        if abs(value) >= 1e-4
+        else f"{value:.1e}".replace("e-0", "e-").replace("-", "\N{MINUS SIGN}")
+    )
+
+
+def _real(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _rounded(value: float) -> float | int | None:
+    """Return the number with nine digits, whole ones as integers: short in JSON; None if it is not finite."""
+    if not math.isfinite(value):
+        return None
+    short = float(f"{value:.9g}")
+    return int(short) if short.is_integer() and abs(short) < 1e15 else short
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{int(number):,} {noun}{'' if number == 1 else 's'}"
+
+
+def _shorten(text: str, longest: int) -> str:
+    # Lone surrogates are no characters: files cannot hold them, and tools that read the page stumble over them.
+    text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if not text.isascii() else text
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _escape(text: str) -> str:
+    # Character references also carry lone surrogates, which UTF-8 could not.
+    return html.escape(text).encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def _embed(value: Any) -> str:
+    """Return JSON that can stand inside a script element: no "<", ">" or "&", and ASCII only."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,0 +1,125 @@
+"""The answer of the window program: who runs when, and what is left afterwards."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..program.model import Floats, Indices
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .problem import ScheduleWindow
+
+
+@dataclass(frozen=True, eq=False)
+class WindowPlan:
+    """A schedule of N jobs over T rounds; all else is derived from the window's data.
+
+    Attributes
+    ----------
+    window : ScheduleWindow
+    grants : ndarray of bool, shape (N, T)
+        Whether the job holds all its GPUs in the round.
+    """
+
+    window: ScheduleWindow
+    grants: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        grants = np.array(self.grants, dtype=np.bool_)
+        grants.setflags(write=False)
+        object.__setattr__(self, "grants", grants)
+
+    @cached_property
+    def regime_of(self) -> Indices:
+        """Which regime of its job runs, by index within the job, -1 where idle; shape (N, T)."""
+        from .check import regimes_of
+
+        return regimes_of(self.window, self.grants)
+
+    @cached_property
+    def rounds_granted(self) -> Indices:
+        """Rounds each job runs (n_j), shape (N,)."""
+        return np.asarray(self.grants.sum(axis=1))
+
+    @cached_property
+    def utilities(self) -> Floats:
+        """Share of all its epochs each job has done after the window (UTIL_j), shape (N,)."""
+        return self.window.tables.utility[np.arange(len(self.grants)), self.rounds_granted]
+
+    @cached_property
+    def remaining_s(self) -> Floats:
+        """Isolated run time left after the window, in seconds, shape (N,)."""
+        return self.window.tables.remaining[np.arange(len(self.grants)), self.rounds_granted] * self.window.round_s
+
+    @cached_property
+    def makespan_bound_s(self) -> float:
+        """Lower bound on the time to finish what is left (H, Eq. 10), in seconds."""
+        return self.window.tables.makespan(self.rounds_granted) * self.window.round_s
+
+    @cached_property
+    def restarts(self) -> int:
+        """How often a job runs in a round and did not in the one before."""
+        from .tables import starts
+
+        return int(starts(self.grants, self.window.is_running).sum())
+
+    @cached_property
+    def gpus_in_use(self) -> Indices:
+        """GPUs held in each round, shape (T,)."""
+        return np.asarray(self.window.gangs @ self.grants)
+
+    @cached_property
+    def objective(self) -> float:
+        """The window's objective, recomputed."""
+        return self.window.tables.objective(self.grants, self.window.is_running, self.window.restart_penalty)
+
+    def __repr__(self) -> str:
+        jobs, rounds = self.grants.shape
+        return (
+            f"<WindowPlan: {int((self.rounds_granted > 0).sum())} of {jobs} jobs run in {rounds} rounds, "
+            f"{self.gpus_in_use.mean() / self.window.gpus:.1%} of GPUs in use>"
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per job: gang, rounds granted, utility, remaining seconds, and the regime of each round."""
+        import pandas as pd
+
+        frame = pd.DataFrame(
+            {
+                "gpus": self.window.gangs,
+                "rounds_granted": self.rounds_granted,
+                "utility": self.utilities,
+                "remaining_s": self.remaining_s,
+            },
+            index=pd.Index(self.window.ids, name="job"),
+        )
+        rounds = pd.DataFrame(
+            self.regime_of, index=frame.index, columns=[f"round_{t}" for t in range(self.window.rounds)]
+        )
+        return pd.concat([frame, rounds], axis=1)
+
+    def to_html(self, path: str | os.PathLike[str] | None = None, certificate: Mapping[str, Any] | None = None) -> str:
+        """Return the plan as one self-contained HTML page, and write it to `path` if given.
+
+        Parameters
+        ----------
+        path : path-like, optional
+        certificate : mapping, optional
+            What proves the plan, shown in the page's head: backend, termination, objective, bound, gap, wall_s, notes.
+        """
+        from ..program.lp_mps import write_text
+        from .page import render
+
+        page = render(self, certificate)
+        if path is not None:
+            write_text(path, page)
+        return page

@@ -1,0 +1,111 @@
+"""What n granted rounds are worth to each job of a window: exact tables, the heart of every form of the program."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..program.model import Floats, Indices
+
+if TYPE_CHECKING:
+    from .problem import ScheduleWindow
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tables:
+    """Tables over n = 0..T rounds granted, shape (N, T + 1); constant past the job's need.
+
+    Attributes
+    ----------
+    utility : ndarray of float
+        UTIL_j(n), share of all epochs done, not floored.
+    value : ndarray of float
+        f_j(n) = w_j log max(UTIL_j(n), floor).
+    remaining : ndarray of float
+        R_j(n), isolated run time left, in rounds.
+    needs : ndarray of int, shape (N,)
+        Rounds until the job ends (may exceed T).
+    regime_needs : ndarray of int, shape (R,)
+        Rounds of each regime's micro-job.
+    weights : ndarray of float, shape (N,)
+        w_j = B_j rho_j^k / (N M).
+    branch_weights : ndarray of float, shape (N,)
+        a_j / M: the sum branch of H is ``branch_weights @ R``.
+    makespan_price : float
+        c = lambda D / Z0, per round of H.
+    """
+
+    utility: Floats
+    value: Floats
+    remaining: Floats
+    needs: Indices
+    regime_needs: Indices
+    weights: Floats
+    branch_weights: Floats
+    makespan_price: float
+
+    @property
+    def weight_sum(self) -> float:
+        """Sum of the weights, the unit of the gap."""
+        return float(self.weights.sum())
+
+    def makespan(self, counts: Indices) -> float:
+        """Return H in rounds (Eq. 10) when job j gets counts[j] rounds."""
+        left = self.remaining[np.arange(len(counts)), counts]
+        return max(float(self.branch_weights @ left), float(left.max()))
+
+    def objective(self, grants: NDArray[np.bool_], is_running: NDArray[np.bool_], restart_penalty: float) -> float:
+        """Return the objective of a schedule, shape (N, T)."""
+        counts = grants.sum(axis=1)
+        gained = math.fsum(self.value[np.arange(len(counts)), counts].tolist())
+        penalty = restart_penalty * int(starts(grants, is_running).sum()) if restart_penalty else 0.0
+        return gained - self.makespan_price * self.makespan(counts) - penalty
+
+
+def starts(grants: NDArray[np.bool_], is_running: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return where a job runs and did not in the round before, shape (N, T)."""
+    before = np.column_stack([is_running, grants[:, :-1]])
+    return grants & ~before
+
+
+def tabulate(window: ScheduleWindow) -> Tables:
+    """Compute the tables of a window."""
+    from . import kernels as window_kernels
+
+    count, rounds, round_s = len(window.gangs), window.rounds, window.round_s
+    seconds = window.regime_epochs * window.regime_epoch_s
+    # A regime that is a whole number of rounds but for rounding takes just that number.
+    exact = seconds / round_s
+    regime_needs = np.maximum(1, np.ceil(exact - 1e-9 - 1e-12 * exact)).astype(np.int64)
+    first = window.regime_starts[:-1]
+    lengths = np.diff(window.regime_starts)
+    before = np.concatenate(([0], np.cumsum(regime_needs)))
+    needs = before[window.regime_starts[1:]] - before[first]
+
+    epochs, done_s = window_kernels.progress(
+        window.regime_starts, window.regime_epochs, window.regime_epoch_s, regime_needs, round_s, rounds
+    )
+    complete = np.arange(rounds + 1) >= needs[:, None]
+    utility = np.minimum((window.finished_epochs[:, None] + epochs) / window.total_epochs[:, None], 1.0)
+    utility[complete] = 1.0
+    total_s = np.bincount(np.repeat(np.arange(count), lengths), weights=seconds, minlength=count)
+    remaining = np.maximum(total_s[:, None] - done_s, 0.0) / round_s
+    remaining[complete] = 0.0
+    weights = window.weight * window.ftf**window.ftf_power / (count * window.gpus)
+    value = weights[:, None] * np.log(np.maximum(utility, window.utility_floor))
+    branch = (window.gangs if window.gang_weighted else np.ones(count)) / window.gpus
+    price = window.makespan_weight * round_s / window.makespan_scale
+    return Tables(
+        utility=utility,
+        value=value,
+        remaining=remaining,
+        needs=needs,
+        regime_needs=regime_needs,
+        weights=weights,
+        branch_weights=branch,
+        makespan_price=price,
+    )

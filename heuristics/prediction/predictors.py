@@ -1,0 +1,200 @@
+"""Predict the regimes a job has left: restatement rule, standard Bayes, greedy and oracle (Shockwave, Section 5)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeVar, get_args
+
+from ...formulations.errors import InvalidInput
+from ...simulation.job_state import JobState
+from .regimes import coming_batch_sizes, regime_limit, tidy
+
+Predictor = Literal["restatement", "bayes", "greedy", "oracle"]
+PREDICTORS: tuple[Predictor, ...] = get_args(Predictor)
+
+# Exact with fractions, fast with floats: the arithmetic is the same.
+Number = TypeVar("Number", float, Fraction)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a job is expected to run yet.
+
+    Attributes
+    ----------
+    regimes : tuple of (int, float)
+        Batch size and epochs of each remaining regime, in order; the epochs are positive and sum to total_epochs -
+        finished_epochs.
+    remaining_s : float
+        Isolated seconds left (R_j in Eq. 9).
+    """
+
+    regimes: tuple[tuple[int, float], ...]
+    remaining_s: float
+
+
+def prior(total: Number, max_regimes: int) -> tuple[Number, ...]:
+    """Return the concentrations of the prior Dir(N/K, ..., N/K) over K = `max_regimes` regimes, N = `total` epochs.
+
+    They sum to N, so each is the regime's prior mean in epochs too.
+    """
+    return (total / max_regimes,) * max_regimes
+
+
+def restated_posterior(total: Number, finished: Sequence[Number], max_regimes: int) -> tuple[Number, ...]:
+    """Return the posterior Dir(m_1, ..., m_k, S_k, ..., S_k) of the restatement rule when regime k ends.
+
+    Parameters
+    ----------
+    total : float or Fraction
+        Epochs of the job (N).
+    finished : sequence of float or Fraction, shape (k,)
+        Epochs of the finished regimes (m), k < K.
+    max_regimes : int
+        Regimes the job can have at most (K).
+
+    Returns
+    -------
+    tuple, shape (K,)
+        Concentrations. They sum to N, so each is the mean of its regime in epochs too.
+
+    Notes
+    -----
+    S_k = (N - m_1 - ... - m_k)/(K - k): what the finished regimes turned out to be *restates* the evenly split prior
+    over the others. Shockwave, Section 5.
+    """
+    later = max_regimes - len(finished)
+    return tuple(finished) + ((total - sum(finished)) / later,) * later
+
+
+def bayes_posterior(total: Number, observed: Sequence[Number], max_regimes: int) -> tuple[Number, ...]:
+    """Return the standard posterior Dir(N/K + observed epochs) over K = `max_regimes` regimes.
+
+    Parameters
+    ----------
+    total : float or Fraction
+        Epochs of the job (N).
+    observed : sequence of float or Fraction, shape (k,)
+        Epochs seen in each regime so far, the ongoing one included, k <= K.
+    max_regimes : int
+        K.
+
+    Returns
+    -------
+    tuple, shape (K,)
+        Concentrations. They sum to N + sum(observed); `mean_epochs` turns them into epochs.
+    """
+    even = total / max_regimes
+    return tuple(even + epochs for epochs in observed) + (even,) * (max_regimes - len(observed))
+
+
+def mean_epochs(concentrations: Sequence[Number], total: Number) -> tuple[Number, ...]:
+    """Return the mean epochs of each regime under Dir(concentrations) over `total` epochs; they sum to `total`."""
+    mass = sum(concentrations)
+    return tuple(total * concentration / mass for concentration in concentrations)
+
+
+def restated_remaining(total: Number, observed: Sequence[Number], max_regimes: int) -> tuple[Number, ...]:
+    """Return the epochs left in the ongoing regime and in each later one, by the restatement rule.
+
+    Parameters
+    ----------
+    total : float or Fraction
+        Epochs of the job (N).
+    observed : sequence of float or Fraction, shape (k + 1,)
+        Epochs of the k finished regimes (m), then those of the ongoing regime so far (o); together at most N.
+    max_regimes : int
+        K, at least k + 1.
+
+    Returns
+    -------
+    tuple, shape (K - k,)
+        First the rest of the ongoing regime, then the later ones; they sum to N - sum(observed).
+
+    Notes
+    -----
+    The ongoing regime's mean is S_k until it has lasted longer; from then on its mean is o (it is expected to end
+    now) and the later regimes split N - sum(m) - o evenly. If there is no later one, it lasts to the end.
+    """
+    left = total - sum(observed)
+    means = restated_posterior(total, observed[:-1], max_regimes)
+    ongoing_mean = means[len(observed) - 1]
+    later = means[len(observed) :]
+    if not later:
+        return (left,)
+    if observed[-1] <= ongoing_mean:
+        return (left - sum(later),) + later  # noqa: RUF005 - the type of a starred tuple is lost on mypy
+    return (left * 0,) + (left / len(later),) * len(later)
+
+
+def bayes_remaining(total: Number, observed: Sequence[Number], max_regimes: int) -> tuple[Number, ...]:
+    """Return the epochs left in the ongoing regime and in each later one, by standard Bayes.
+
+    Parameters and shapes are those of `restated_remaining`.
+
+    Notes
+    -----
+    Posterior means e_i sum to N, but they do not reproduce the regimes that are already finished. What is finished is
+    kept as it was: the ongoing and later regimes want max(0, e_i - observed_i) epochs, and these are scaled together
+    to sum to N - sum(observed). If none wants any, there is no later regime, and all are the ongoing one's.
+    """
+    means = mean_epochs(bayes_posterior(total, observed, max_regimes), total)
+    ongoing = means[len(observed) - 1] - observed[-1]
+    wanted = (max(total * 0, ongoing),) + means[len(observed) :]  # noqa: RUF005 - as above
+    left = total - sum(observed)
+    mass = sum(wanted)
+    if not mass > 0:
+        return (left,)
+    return tuple(left * share / mass for share in wanted)
+
+
+def predict(state: JobState, predictor: Predictor = "restatement", *, max_regimes: int | None = None) -> Prediction:
+    """Predict the remaining regimes of a job and its remaining isolated run time.
+
+    Parameters
+    ----------
+    state : JobState
+    predictor : {"restatement", "bayes", "greedy", "oracle"}
+        The restatement rule; the standard Bayesian update; today's batch size for ever; or the truth in
+        `state.future`.
+    max_regimes : int, optional
+        K of the restatement rule and of Bayes; see `regime_limit` for the default and how K adapts.
+
+    Raises
+    ------
+    InvalidInput
+        If the predictor is unknown, `max_regimes` is less than 1, or the oracle is asked and `state.future` is empty.
+
+    Notes
+    -----
+    Run time is the sum over regimes of epochs times the epoch's isolated seconds. Shockwave, Section 5.
+    """
+    if predictor not in PREDICTORS:
+        raise InvalidInput("predictor", predictor, f"one of {', '.join(PREDICTORS)}")
+    limit = regime_limit(state, max_regimes)
+    left = state.total_epochs - state.finished_epochs
+    if predictor == "greedy":
+        regimes = [(state.batch_sizes[-1], left)]
+    elif predictor == "oracle":
+        if not state.future:
+            raise InvalidInput("future", "()", "the oracle needs the true remaining regimes")
+        sizes = [size for size, _ in state.future]
+        regimes = list(zip(sizes, _summing_to(left, [epochs for _, epochs in state.future]), strict=True))
+    else:
+        rule = restated_remaining if predictor == "restatement" else bayes_remaining
+        observed = _summing_to(state.finished_epochs, state.regime_epochs)
+        epochs_left = [max(0.0, epochs) for epochs in rule(state.total_epochs, observed, limit)]
+        regimes = list(zip(coming_batch_sizes(state, len(epochs_left)), epochs_left, strict=True))
+    tidied = tidy(regimes, state.total_epochs)
+    return Prediction(tidied, sum(epochs * float(state.epoch_s[size]) for size, epochs in tidied))
+
+
+def _summing_to(total: float, parts: Sequence[float]) -> list[float]:
+    """Scale `parts` to sum to `total`, which a `JobState` lets them miss by a rounding."""
+    found = math.fsum(parts)
+    if found <= 0.0:
+        return [*parts[:-1], total]
+    return [part * (total / found) for part in parts]

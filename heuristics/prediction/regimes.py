@@ -1,0 +1,88 @@
+"""The order in which a job's batch sizes follow one another, and how many regimes it can still have."""
+
+from __future__ import annotations
+
+from ...formulations.checks import as_integer
+from ...simulation.job_state import JobState
+
+# K for Accordion, which has no natural end: as many as it has batch sizes. docs/prediction.md shows other values.
+ACCORDION_REGIMES = 2
+
+# Epochs are sums of floats: less than this share of all is rounding.
+_DUST = 1e-9
+
+
+def next_batch_size(state: JobState, current: int) -> int | None:
+    """Return the batch size that follows `current`, or None if the job stays there.
+
+    Static jobs stay. Accordion alternates between the initial size and the largest one. GNS doubles up to the
+    largest size and never returns; where the doubled size is missing from `state.epoch_s`, the next larger size is
+    taken. "Largest" is the largest key of `state.epoch_s`.
+    """
+    largest = max(state.epoch_s)
+    if state.mode == "static" or state.batch_sizes[0] == largest:
+        return None
+    if state.mode == "accordion":
+        return state.batch_sizes[0] if current == largest else largest
+    return min((size for size in state.epoch_s if size >= 2 * current), default=largest) if current < largest else None
+
+
+def regime_limit(state: JobState, max_regimes: int | None = None) -> int:
+    """Return K, the most regimes the job can have in all: finished, ongoing and to come.
+
+    Parameters
+    ----------
+    state : JobState
+    max_regimes : int, optional
+        K asked for. By default `ACCORDION_REGIMES` = 2 for Accordion, and for GNS as many as doubling from the current
+        size to the largest allows.
+
+    Returns
+    -------
+    int
+        K grows to the number of regimes already observed, the ongoing one included: it is then the last. K shrinks
+        to what the mode allows: for GNS the doublings left; for a job that cannot change, the regimes observed.
+    """
+    if max_regimes is not None:
+        max_regimes = as_integer("max_regimes", max_regimes, minimum=1)
+    observed = len(state.batch_sizes)
+    if next_batch_size(state, state.batch_sizes[-1]) is None:
+        return observed
+    if state.mode == "accordion":
+        return max(observed, ACCORDION_REGIMES if max_regimes is None else max_regimes)
+    reachable, current = observed, next_batch_size(state, state.batch_sizes[-1])
+    while current is not None:
+        reachable, current = reachable + 1, next_batch_size(state, current)
+    return reachable if max_regimes is None else min(reachable, max(observed, max_regimes))
+
+
+def coming_batch_sizes(state: JobState, count: int) -> tuple[int, ...]:
+    """Return `count` batch sizes from the current one on; the last is repeated if the job cannot change any more."""
+    sizes = [state.batch_sizes[-1]]
+    while len(sizes) < count:
+        following = next_batch_size(state, sizes[-1])
+        sizes.append(sizes[-1] if following is None else following)
+    return tuple(sizes)
+
+
+def tidy(regimes: list[tuple[int, float]], total_epochs: float) -> tuple[tuple[int, float], ...]:
+    """Drop empty regimes and merge neighbours of one batch size; the sum of epochs is kept.
+
+    A regime is empty below 1e-9 of all epochs: a window would give such dust a round of its own. Its epochs go to the
+    regime after it, or for the last one to the one before.
+    """
+    kept: list[tuple[int, float]] = []
+    dust = 0.0
+    for size, epochs in regimes:
+        if epochs <= _DUST * total_epochs:
+            dust += epochs
+        elif kept and kept[-1][0] == size:
+            kept[-1] = (size, kept[-1][1] + epochs + dust)
+            dust = 0.0
+        else:
+            kept.append((size, epochs + dust))
+            dust = 0.0
+    if not kept:
+        return ((regimes[0][0], dust),)
+    kept[-1] = (kept[-1][0], kept[-1][1] + dust)
+    return tuple(kept)

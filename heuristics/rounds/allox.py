@@ -1,0 +1,98 @@
+"""AlloX: single GPUs matched to jobs so that the average completion time is least; jobs keep what they were given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...formulations.assignment.allox import AlloxMatching
+from ...formulations.checks import as_flag, as_real
+from ...formulations.program.model import Indices
+from ...simulation.rounds.policy import Evidence, RoundJob, RoundState, Shares
+from ...solvers.solve import solve
+from .equal_share import usable_rates
+from .solved_shares import SolvedShares, evidence_of, steps_to_go
+
+
+@dataclass(kw_only=True, eq=False)
+class AlloxPolicy(SolvedShares):
+    """AlloX: a matching of jobs to (GPU, k-th from last) decides who gets the free GPUs.
+
+    A job that is given a GPU keeps it until it ends. At each call the jobs that have none go by arrival; the earliest
+    ``max(int(alpha m), free GPUs)`` of the m are matched to the free GPUs, and who comes first on a GPU gets it. The
+    others wait for the next call, where the matching is made anew.
+
+    Parameters
+    ----------
+    alpha : float
+        Share of the waiting jobs that are matched, in [0, 1]: small values keep the order of arrival, which is what
+        guards old jobs from starving; 1 minimises the average completion time of all.
+    keep_wide : bool
+        Whether a job of several GPUs keeps what it was given as single ones do; see Notes.
+    interval_s, backend, rel_gap, time_limit
+        See `SolvedShares`.
+
+    Notes
+    -----
+    T. N. Le et al., "AlloX: Compute Allocation in Hybrid Clusters", EuroSys 2020, Section 4; the default alpha is that
+    of the Shockwave artifact. AlloX knows no gangs. The rule for wide jobs is the artifact's: a job of g GPUs is
+    matched as if it needed one, with its speed on all g, and gets the share 1/g of the time, the worth of that one GPU.
+    It is matched anew at each call, which may give its GPU to another, and keeps its share all the same; `keep_wide`
+    puts that right.
+    """
+
+    alpha: float = 0.2
+    keep_wide: bool = False
+    name: str = field(default="allox", init=False)
+    # The GPU type of every job that was given a GPU.
+    _given: dict[str | int, int] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.alpha = as_real("alpha", self.alpha, minimum=0.0, maximum=1.0)
+        self.keep_wide = as_flag("keep_wide", self.keep_wide)
+
+    def decide(self, state: RoundState) -> Shares:
+        """Return 1 / g for every job that has a GPU, on that GPU's type, and 0 for those that wait."""
+        # A job that ended leaves its GPU, and so does one whose batch size came to what the type cannot run.
+        can_run = dict(zip((job.id for job in state.jobs), usable_rates(state) > 0, strict=True))
+        self._given = {name: kind for name, kind in self._given.items() if name in can_run and can_run[name][kind]}
+        evidence, matched = Evidence(), self.matched(state)
+        if matched:
+            result = solve(self.problem(state), self.backend, rel_gap=self.rel_gap, time_limit=self.time_limit)
+            evidence = evidence_of(result)
+            if result.plan is not None:
+                for at in np.flatnonzero(result.plan.first):
+                    self._given[state.jobs[matched[at]].id] = int(result.plan.type_of[at])
+        shares = np.zeros((len(state.jobs), len(state.gpus)))
+        for index, job in enumerate(state.jobs):
+            if job.id in self._given:
+                shares[index, self._given[job.id]] = 1.0 / job.gpus
+        return Shares(shares, evidence)
+
+    def problem(self, state: RoundState) -> AlloxMatching:
+        """Return the matching of the jobs that are matched now to the GPUs that nobody keeps."""
+        matched = self.matched(state)
+        return AlloxMatching(
+            steps=steps_to_go(state)[matched],
+            rates=usable_rates(state)[matched],
+            waited_s=np.array([state.time_s - state.jobs[index].arrival_s for index in matched]),
+            workers_of_type=self._free(state),
+        )
+
+    def matched(self, state: RoundState) -> list[int]:
+        """Return which jobs are matched now, by their place in the state, the earliest first."""
+        free = self._free(state)
+        able = np.any((usable_rates(state) > 0) & (free > 0), axis=1).tolist()
+        waiting = [index for index, job in enumerate(state.jobs) if not self._keeps(job)]
+        waiting.sort(key=lambda index: (state.jobs[index].arrival_s, state.jobs[index].place))
+        count = max(int(self.alpha * len(waiting)), int(free.sum()))
+        return [index for index in waiting if able[index]][:count]
+
+    def _keeps(self, job: RoundJob) -> bool:
+        return job.id in self._given and (self.keep_wide or job.gpus == 1)
+
+    def _free(self, state: RoundState) -> Indices:
+        kept = [self._given[job.id] for job in state.jobs if self._keeps(job)]
+        return state.gpus - np.bincount(np.array(kept, dtype=np.int64), minlength=len(state.gpus))

@@ -1,0 +1,202 @@
+"""Themis's own policy: a filter keeps the jobs furthest from fairness, and efficiency decides among those."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from ...formulations.checks import as_real
+from ...formulations.errors import InvalidInput
+from ...formulations.markets.fisher import FisherMarket
+from ...formulations.program.model import Floats
+from ...simulation.rounds.policy import Evidence, RoundJob, RoundState, Schedule
+from ..prediction.estimators import planned_ftf
+from ..prediction.predictors import PREDICTORS, Predictor, predict
+from .partial_allocation import PartialAllocation, partial_allocation
+
+Mechanism = Literal["efficiency", "auction"]
+MECHANISMS: tuple[Mechanism, ...] = ("efficiency", "auction")
+
+
+@dataclass(kw_only=True, eq=False)
+class ThemisFilterPolicy:
+    """Themis with its filter: called every round, it offers the GPUs to the jobs that are furthest from fairness.
+
+    Parameters
+    ----------
+    fraction : float
+        Share f of the jobs that the filter keeps, above 0 and at most 1: ``ceil(f m)`` of m jobs, those of the largest
+        planned finish-time fairness (Eq. 9), ties to the earlier in the trace. Themis's own default is 0.8.
+    mechanism : {"efficiency", "auction"}
+        How the jobs kept share the GPUs. "efficiency": most GPUs in use. "auction": by partial allocation.
+    predictor : {"greedy", "restatement", "bayes", "oracle"}
+        Of the run time left. Themis knows only today's speed.
+    rel_gap : float
+        Of the auction's solves.
+
+    Raises
+    ------
+    InvalidInput
+        If an option is out of range.
+
+    Notes
+    -----
+    *Efficiency.* Under linear slowdown a gang's speed is its GPUs, so the most efficient choice keeps most GPUs in use,
+    and of equal ones most GPUs with the jobs that hold them, since a start costs time. On each GPU type that set of
+    gangs is found exactly among the jobs for which it is the fastest type left; of equal sets the one that serves the
+    least fair jobs first (the lexicographically first in order of unfairness). With one type it is the optimum; with
+    several, types go in the cluster's order. A small f is thus fair and starts often, a large one efficient. (Themis's
+    paper writes 1 - f for our f.)
+
+    *Auction.* The jobs kept are buyers of GPUs by type, with linear utilities (steps per second per GPU) and their
+    weights as budgets. What partial allocation leaves a job, over its gang, is the share of rounds it has won; won
+    rounds are kept as credit, and most credit goes first, on the type it won most of. Widths do not bound what a job
+    can win: where it wins more than its gang, it wins every round.
+
+    Either way, GPUs that are left go to the other jobs by the rule of efficiency, so none idles that a job fits.
+
+    References
+    ----------
+    K. Mahajan et al., "Themis: Fair and Efficient GPU Cluster Scheduling", NSDI 2020, Sections 3 and 4;
+    P. Zheng et al., "Shockwave", NSDI 2023, Section 2 and Table 1.
+    """
+
+    fraction: float = 0.8
+    mechanism: Mechanism = "efficiency"
+    predictor: Predictor = "greedy"
+    rel_gap: float = 1e-6
+    _credit: dict[str | int, float] = field(default_factory=dict, init=False, repr=False)
+    _offer: tuple[Any, PartialAllocation] | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.fraction = as_real("fraction", self.fraction, above=0.0, maximum=1.0)
+        self.rel_gap = as_real("rel_gap", self.rel_gap, above=0.0)
+        if self.mechanism not in MECHANISMS:
+            raise InvalidInput("mechanism", self.mechanism, f"must be one of {', '.join(MECHANISMS)}")
+        if self.predictor not in PREDICTORS:
+            raise InvalidInput("predictor", self.predictor, f"must be one of {', '.join(PREDICTORS)}")
+
+    @property
+    def name(self) -> str:
+        """The name on the command line."""
+        return "themis-filter"
+
+    def due(self, state: RoundState) -> bool:
+        """Return True: the filter works every round."""
+        return True
+
+    def decide(self, state: RoundState) -> Schedule:
+        """Return who runs in the next round."""
+        unfair = np.array([self.unfairness(job) for job in state.jobs])
+        order = np.argsort(-unfair, kind="stable")
+        kept = math.ceil(self.fraction * len(order) - 1e-9)  # 0.8 of 5 jobs is 4 of them, whatever the float says
+        first = [state.jobs[place] for place in order[:kept]]
+        others = [state.jobs[place] for place in order[kept:]]
+        free = state.gpus.astype(np.int64).copy()
+        placed: dict[str | int, int] = {}
+        evidence = Evidence()
+        if self.mechanism == "auction":
+            evidence = self._auction(state, first, free, placed)
+        fill(first, free, placed)
+        fill(others, free, placed)
+        return Schedule([placed], evidence)
+
+    def unfairness(self, job: RoundJob) -> float:
+        """Return the finish-time fairness that the job is heading for (Eq. 9), larger the less fair."""
+        state = job.state
+        left_s = predict(state, self.predictor).remaining_s
+        return planned_ftf(state.attained_s, state.waiting_s, left_s, state.contention)
+
+    def _auction(
+        self, state: RoundState, jobs: Sequence[RoundJob], free: np.ndarray[Any, Any], placed: dict[str | int, int]
+    ) -> Evidence:
+        """Let the jobs win shares of rounds, and place those with a round's worth of credit."""
+        offer = self._sold(state, jobs)
+        gangs = np.array([job.gpus for job in jobs])
+        won = np.minimum(1.0, offer.allocation.sum(axis=1) / gangs)
+        credit = np.array([self._credit.get(job.id, 0.0) for job in jobs]) + won
+        self._credit = {job.id: self._credit.get(job.id, 0.0) for job in state.jobs}
+        self._credit |= {job.id: float(worth) for job, worth in zip(jobs, credit, strict=True)}
+        for place in np.argsort(-credit, kind="stable"):
+            job = jobs[place]
+            for kind in np.argsort(-offer.allocation[place], kind="stable"):
+                if credit[place] >= 1.0 - 1e-9 and job.rates[kind] > 0 and job.gpus <= free[kind]:
+                    free[kind] -= job.gpus
+                    placed[job.id] = int(kind)
+                    self._credit[job.id] -= 1.0
+                    break
+        plan = offer.nash
+        welfare = float(np.dot([job.weight for job in jobs], np.log(plan.utilities)))
+        bound = welfare + offer.gap * sum(job.weight for job in jobs)
+        return Evidence(reason="auction", objective=welfare, bound=bound, gap=offer.gap, backend="partial_allocation")
+
+    def _sold(self, state: RoundState, jobs: Sequence[RoundJob]) -> PartialAllocation:
+        """Hold the auction, or take the last one where nothing that it depends on has changed."""
+        speeds: Floats = np.array([job.rates / job.gpus for job in jobs])
+        weights = np.array([job.weight for job in jobs])
+        key = (tuple(job.id for job in jobs), speeds.tobytes(), weights.tobytes(), state.gpus.tobytes())
+        if self._offer is None or self._offer[0] != key:
+            market = FisherMarket(utilities=speeds, budgets=weights, capacities=state.gpus.astype(np.float64))
+            self._offer = key, partial_allocation(market, rel_gap=self.rel_gap)
+        return self._offer[1]
+
+
+def fill(jobs: Sequence[RoundJob], free: np.ndarray[Any, Any], placed: dict[str | int, int]) -> None:
+    """Place gangs so that most free GPUs are in use, each job on the fastest type that is left for it.
+
+    Parameters
+    ----------
+    jobs : sequence of RoundJob
+        Those that should be served first come first; who is in `placed` already is passed over.
+    free : ndarray of int, shape (K,)
+        Free GPUs of each type; lowered in place.
+    placed : dict of job id to GPU type
+        Filled in place.
+    """
+    ranks = {job.id: np.argsort(-job.rates, kind="stable") for job in jobs}
+    for rank in range(len(free)):
+        for kind in range(len(free)):
+            wanting = [
+                job for job in jobs if job.id not in placed and ranks[job.id][rank] == kind and job.rates[kind] > 0
+            ]
+            going = [job.running for job in wanting]
+            for place in fullest([job.gpus for job in wanting], int(free[kind]), going):
+                placed[wanting[place].id] = kind
+                free[kind] -= wanting[place].gpus
+
+
+def fullest(gangs: Sequence[int], gpus: int, going: Sequence[bool] | None = None) -> list[int]:
+    """Return the places of the gangs that together fill most of the GPUs.
+
+    Of equal sets that with most GPUs of gangs that go on, and of those the lexicographically first.
+
+    Parameters
+    ----------
+    gangs : sequence of int
+        GPUs each needs, at least 1, in order of preference.
+    gpus : int
+        GPUs there are.
+    going : sequence of bool, optional
+        Whether each ran in the round before; none by default.
+    """
+    goes_on = np.zeros(len(gangs), dtype=np.int64) if going is None else np.asarray(going, dtype=np.int64)
+    # A GPU in use counts for more than all GPUs that go on.
+    worth = np.asarray(gangs, dtype=np.int64) * (gpus + 1 + goes_on)
+    # best[i, c]: the most that gangs i, i + 1, ... are worth on c GPUs.
+    best = np.zeros((len(gangs) + 1, gpus + 1), dtype=np.int64)
+    for place in range(len(gangs) - 1, -1, -1):
+        width = gangs[place]
+        best[place] = best[place + 1]
+        if width <= gpus:
+            with_it = best[place + 1, : gpus + 1 - width] + worth[place]
+            np.maximum(best[place, width:], with_it, out=best[place, width:])
+    left, taken = gpus, []
+    for place, width in enumerate(gangs):
+        if width <= left and best[place + 1, left - width] + worth[place] == best[place, left]:
+            taken.append(place)
+            left -= width
+    return taken

@@ -1,0 +1,233 @@
+"""The variant of Shockwave that its released code runs, as a policy of the rounds engine, for comparison."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formulations.checks import as_flag, as_integer, as_real
+from ...formulations.errors import InvalidInput
+from ...simulation.job_state import JobState
+from ...simulation.rounds.policy import Evidence, RoundState, Schedule
+from .artifact_programs import ArtifactJobs, conserve_work, counts_of, counts_program, ranking_program
+from .policy import check_cluster
+
+if TYPE_CHECKING:
+    from ...formulations.program.model import Floats, Indices
+    from ...solvers.backend import Backend
+    from ...solvers.result import Result
+
+# The code's power of rho for a job in its last round.
+LAST_ROUND_POWER = 100.0
+# Weights are powers up to 100, and solvers compute in doubles: the code leaves them as they are, we stop here.
+GREATEST_WEIGHT = 1e6
+
+
+@dataclass(kw_only=True, eq=False)
+class ArtifactPolicy:
+    """Plan a window as the released code does: one mean epoch time per job, a logarithm of six points, hard FTF rows.
+
+    A first program asks every job to keep its finish-time target; where it cannot, which is nearly always, a second
+    one weighs jobs by a power of how far they are beyond it. A ranking program then says which rounds each job gets.
+
+    Parameters
+    ----------
+    makespan_weight : float
+        k in the code (the paper's lambda), at least 0.
+    rho_power : float
+        lambda in the code (the paper's k), at least 0.
+    most_rho : float
+        Largest finish-time fairness the first program allows, and above which the second one weighs; positive.
+    rounds : int
+        Rounds planned ahead (T).
+    reactive : bool
+        Plan again as soon as a batch size changes.
+    rel_gap : float
+        Gap of each program, as a share of the mean weight.
+    time_limit : float
+        Seconds for each program.
+    backend : str or Backend
+        A general one; the programs are MILPs.
+
+    Raises
+    ------
+    InvalidInput
+        If an option is out of range; in `decide`, as `ShockwavePolicy`.
+
+    Notes
+    -----
+    What the code does, by reading and running it (docs/errata.md lists where it leaves the paper): epoch times are
+    rounded to seconds; the posterior over the batch sizes that the job will truly take is a standard Bayesian one, less
+    what was observed; contention is jobs over GPUs. Rounds per job are solved for first, and by round only where they
+    cannot be packed: the same optimum, sooner. Weights stop at 1e6.
+    """
+
+    makespan_weight: float = 1e-3
+    rho_power: float = 12.0
+    most_rho: float = 1.0
+    rounds: int = 20
+    reactive: bool = True
+    rel_gap: float = 1e-3
+    time_limit: float = 15.0
+    backend: str | Backend = "highs"
+    name: str = field(default="shockwave-artifact", init=False)
+    _crowding: _Crowding = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.makespan_weight = as_real("makespan_weight", self.makespan_weight, minimum=0.0)
+        self.rho_power = as_real("rho_power", self.rho_power, minimum=0.0)
+        self.most_rho = as_real("most_rho", self.most_rho, above=0.0)
+        self.rounds = as_integer("rounds", self.rounds, minimum=1, maximum=1_000)
+        self.reactive = as_flag("reactive", self.reactive)
+        self.rel_gap = as_real("rel_gap", self.rel_gap, minimum=0.0)
+        self.time_limit = as_real("time_limit", self.time_limit, above=0.0)
+        if self.backend == "marginal":
+            raise InvalidInput("backend", self.backend, "reads the paper's window only; the released code's is a MILP")
+        self._crowding = _Crowding()
+
+    def due(self, state: RoundState) -> bool:
+        """Return whether a job arrived or completed since the last call, or adapted if the policy is reactive."""
+        self._crowding.see(state)
+        return bool(state.arrived or state.completed or (self.reactive and state.rescaled))
+
+    def decide(self, state: RoundState) -> Schedule:
+        """Plan a window; the bound and gap are those of the program that set the rounds per job."""
+        self._crowding.see(state)
+        if not state.jobs:
+            return Schedule([{}])
+        check_cluster(state, self.name)
+        jobs = self._read(state)
+        weights, result = self._solve_counts(state, jobs)
+        grants = self._solve_ranking(state, jobs, weights, result)
+        needs = np.maximum(1, np.ceil(jobs.remaining_s / state.round_s)).astype(np.int64)
+        conserve_work(grants, jobs.gangs, needs, np.argsort(-weights, kind="stable"), state.total_gpus)
+        ids = [job.id for job in state.jobs]
+        rounds = [{ids[j]: 0 for j in np.flatnonzero(grants[:, t])} for t in range(self.rounds)]
+        return Schedule(
+            rounds,
+            Evidence(
+                reason=result.termination.reason.name,
+                objective=float("nan") if result.objective is None else result.objective,
+                bound=result.bound,
+                gap=float("nan") if result.gap is None else result.gap,
+                backend=result.backend,
+            ),
+        )
+
+    def _read(self, state: RoundState) -> ArtifactJobs:
+        states = [job.state for job in state.jobs]
+        predicted = [released_prediction(now) for now in states]
+        remaining_s = np.array([left for _, left in predicted])
+        attained_s = np.array([job.attained_s for job in state.jobs])
+        return ArtifactJobs(
+            gangs=state.gangs,
+            total_epochs=np.array([now.total_epochs for now in states]),
+            finished_epochs=np.array([now.finished_epochs for now in states]),
+            epoch_s=np.array([epoch_s for epoch_s, _ in predicted]),
+            remaining_s=remaining_s,
+            target_s=(attained_s + remaining_s) * self._crowding.means(state),
+        )
+
+    def _solve_counts(self, state: RoundState, jobs: ArtifactJobs) -> tuple[Floats, Result[Any]]:
+        """Solve with finish-time rows; without them, and with weights, where they cannot be kept."""
+        share = min(1.0, state.total_gpus / len(state.jobs))
+        begun_s = state.round_s * state.round
+        # D(r + T) + left/share <= rhomax A says what may be left; less than nothing can never be kept.
+        most_left_s = share * (self.most_rho * jobs.target_s - begun_s - state.round_s * self.rounds)
+        ones = np.ones(len(state.jobs))
+        if (most_left_s >= 0.0).all():
+            result = self._counts(state, jobs, ones, most_left_s)
+            if result.plan is not None:
+                return ones, result
+        rho = (begun_s + jobs.remaining_s / share) / jobs.target_s
+        power = np.where(jobs.remaining_s < state.round_s, LAST_ROUND_POWER, self.rho_power)
+        weights = np.where(rho > self.most_rho, np.minimum(np.maximum(rho, 1.0) ** power, GREATEST_WEIGHT), 1.0)
+        result = self._counts(state, jobs, weights, None)
+        return weights, result
+
+    def _counts(
+        self, state: RoundState, jobs: ArtifactJobs, weights: Floats, most_left_s: Floats | None, by_round: bool = False
+    ) -> Result[Any]:
+        from ...solvers.solve import solve
+
+        program = counts_program(
+            jobs,
+            weights=weights,
+            gpus=state.total_gpus,
+            rounds=self.rounds,
+            round_s=state.round_s,
+            makespan_weight=self.makespan_weight,
+            most_left_s=most_left_s,
+            by_round=by_round,
+        )
+        return solve(program, self.backend, rel_gap=self.rel_gap, time_limit=self.time_limit)
+
+    def _solve_ranking(
+        self, state: RoundState, jobs: ArtifactJobs, weights: Floats, result: Result[Any]
+    ) -> NDArray[np.bool_]:
+        """Return who runs in which round: the ranking of the rounds per job, or the best that was found in time."""
+        from ...solvers.solve import solve
+
+        nobody = np.zeros((len(state.jobs), self.rounds), dtype=np.bool_)
+        if result.plan is None:
+            return nobody
+        counts: Indices = counts_of(result.plan)
+        gpus = state.total_gpus
+        for again in (False, True):
+            if again:
+                exact = self._counts(state, jobs, weights, None, by_round=True)
+                if exact.plan is None:
+                    break
+                counts = counts_of(exact.plan)
+            ranking = ranking_program(jobs.gangs, counts, weights=weights, gpus=gpus, rounds=self.rounds)
+            ranked = solve(ranking, self.backend, rel_gap=self.rel_gap, time_limit=self.time_limit)
+            if ranked.plan is not None:
+                return np.asarray(ranked.plan["run"] > 0.5)
+        return nobody
+
+
+def released_prediction(state: JobState) -> tuple[float, float]:
+    """Return the epoch time d and the remaining run time R of one job, in seconds, as the released code has them.
+
+    The K batch sizes that the job will truly take share a prior of E/K epochs each; the epochs so far and the current
+    one are added, the sum is scaled back to E, and what was observed is taken off. Epoch times are whole seconds.
+    """
+    sizes = [*dict.fromkeys([*state.batch_sizes, *(size for size, _ in state.future)])]
+    epoch_s = np.array([max(1.0, round(float(state.epoch_s[size]))) for size in sizes])
+    observed = np.zeros(len(sizes))
+    for size, epochs in zip(state.batch_sizes, state.regime_epochs, strict=True):
+        observed[sizes.index(size)] += epochs
+    left = state.total_epochs - state.finished_epochs
+    observed[sizes.index(state.batch_sizes[-1])] += min(1.0, left)
+    total = state.total_epochs
+    mean = total * (total / len(sizes) + observed) / (total + observed.sum())
+    wanted = np.maximum(mean - observed, 0.0)
+    return float(observed @ epoch_s / observed.sum()), float(wanted @ epoch_s)
+
+
+class _Crowding:
+    """The integral over time of max(1, jobs/GPUs), as far as the policy was asked about it: every round."""
+
+    def __init__(self) -> None:
+        self._time_s = self._sum_s = 0.0
+        self._now = 1.0
+        self._then: dict[str | int, tuple[float, float]] = {}
+
+    def see(self, state: RoundState) -> None:
+        """Go to the state's time; jobs not seen before start there."""
+        self._sum_s += self._now * (state.time_s - self._time_s)
+        self._time_s = state.time_s
+        self._now = max(1.0, len(state.jobs) / state.total_gpus)
+        self._then = {job.id: self._then.get(job.id, (self._time_s, self._sum_s)) for job in state.jobs}
+
+    def means(self, state: RoundState) -> Floats:
+        """Return each job's mean over its life so far, shape (N,); the present value where it has just arrived."""
+        values = []
+        for job in state.jobs:
+            time_s, sum_s = self._then[job.id]
+            life_s = self._time_s - time_s
+            values.append((self._sum_s - sum_s) / life_s if life_s > 0.0 else self._now)
+        return np.array(values)

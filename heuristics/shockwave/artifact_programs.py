@@ -1,0 +1,133 @@
+"""The programs of the code released with Shockwave: rounds per job, then which rounds (spec section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formulations.program.builder import ProgramBuilder
+from ...formulations.program.model import Floats, Indices, Program
+
+# Where the piecewise linear logarithm meets the true one; at 0 it is log 1e-6.
+LOG_NODES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+LOG_ORIGIN = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ArtifactJobs:
+    """N jobs as the released code sees them, shape (N,) each.
+
+    Attributes
+    ----------
+    gangs : ndarray of int
+    total_epochs, finished_epochs : ndarray of float
+        E and F.
+    epoch_s : ndarray of float
+        One epoch time per job: the mean over the epochs so far and the current one (d).
+    remaining_s : ndarray of float
+        Predicted run time left (R).
+    target_s : ndarray of float
+        Finish-time target: predicted total run time times contention (A).
+    """
+
+    gangs: Indices
+    total_epochs: Floats
+    finished_epochs: Floats
+    epoch_s: Floats
+    remaining_s: Floats
+    target_s: Floats
+
+
+def counts_program(
+    jobs: ArtifactJobs,
+    *,
+    weights: Floats,
+    gpus: int,
+    rounds: int,
+    round_s: float,
+    makespan_weight: float,
+    most_left_s: Floats | None = None,
+    by_round: bool = False,
+) -> Program:
+    """Maximise (1/(N T)) sum_j W_j PWLlog((F_j + p_j)/E_j) - k max_j max(0, R_j - d_j p_j).
+
+    Columns "run" are rounds per job (N, 1), within the cluster's total of GPU-rounds; with `by_round` the binaries
+    X (N, T), within the cluster in every round. The epochs run, p_j, satisfy d_j p_j <= D sum_t X_jt.
+
+    Parameters
+    ----------
+    weights : ndarray of float, shape (N,)
+        W.
+    makespan_weight : float
+        k in the released code's naming.
+    most_left_s : ndarray of float, shape (N,), optional
+        Rows R_j - d_j p_j <= most_left_s_j: the finish-time rows, solved for what they leave to run.
+    """
+    count, job = len(jobs.gangs), np.arange(len(jobs.gangs))
+    nodes = np.array(LOG_NODES)
+    logs = np.log(np.maximum(nodes, LOG_ORIGIN))
+    done = np.minimum(jobs.finished_epochs / jobs.total_epochs, 1.0)
+    build = ProgramBuilder(sense="max")
+    if by_round:
+        run = build.add_binaries("run", (count, rounds))
+        build.add_rows("capacity", (rounds,), terms=[(np.arange(rounds), run, jobs.gangs[:, None])], upper=gpus)
+    else:
+        run = build.add_columns("run", (count, 1), upper=rounds, integer=True)
+        build.add_rows("capacity", (1,), terms=[(0, run, jobs.gangs[:, None])], upper=gpus * rounds)
+    progress = build.add_columns("progress", (count,))
+    build.add_rows(
+        "run_time", (count,), terms=[(job, progress, jobs.epoch_s), (job[:, None], run, -round_s)], upper=0.0
+    )
+    # The logarithm is concave, so a mix of its nodes needs no binaries for their order.
+    mix = build.add_columns("mix", (count, len(nodes)), upper=1.0)
+    build.add_rows("one_mix", (count,), terms=[(job[:, None], mix, 1.0)], lower=1.0, upper=1.0)
+    build.add_rows(
+        "share",
+        (count,),
+        terms=[(job[:, None], mix, nodes), (job, progress, -1.0 / jobs.total_epochs)],
+        lower=done,
+        upper=done,
+    )
+    longest = build.add_columns("longest", (1,))
+    build.add_rows(
+        "left", (count,), terms=[(job, longest[0], 1.0), (job, progress, jobs.epoch_s)], lower=jobs.remaining_s
+    )
+    if most_left_s is not None:
+        build.add_rows(
+            "finish_time", (count,), terms=[(job, progress, jobs.epoch_s)], lower=jobs.remaining_s - most_left_s
+        )
+    scaled = weights[:, None] * logs / (count * rounds)
+    build.set_objective([(mix, scaled), (longest, np.array([-makespan_weight]))])
+    return build.program(gap_unit=float(weights.sum()) / (count * rounds))
+
+
+def counts_of(plan: Mapping[str, Floats]) -> Indices:
+    """Return rounds per job, shape (N,), from a plan of `counts_program`."""
+    rounds: Indices = np.rint(plan["run"].sum(axis=1)).astype(np.int64)
+    return rounds
+
+
+def ranking_program(gangs: Indices, counts: Indices, *, weights: Floats, gpus: int, rounds: int) -> Program:
+    """Give jobs their rounds early: minimise sum_j W_j (sum_t t Y_jt)/n_j, every job n_j rounds, within capacity."""
+    job, t = np.arange(len(gangs)), np.arange(rounds)
+    build = ProgramBuilder(sense="min")
+    run = build.add_binaries("run", (len(gangs), rounds))
+    build.add_rows("granted", job.shape, terms=[(job[:, None], run, 1.0)], lower=counts, upper=counts)
+    build.add_rows("capacity", t.shape, terms=[(t, run, gangs[:, None])], upper=gpus)
+    build.set_objective([(run, (weights / np.maximum(counts, 1))[:, None] * t)])
+    return build.program()
+
+
+def conserve_work(grants: NDArray[np.bool_], gangs: Indices, needs: Indices, order: Indices, gpus: int) -> None:
+    """Give idle GPUs, round by round, to jobs in `order` that fit and have not had all they need; in place."""
+    free = gpus - gangs @ grants
+    granted = grants.sum(axis=1)
+    for t in np.flatnonzero(free >= gangs.min()):
+        for j in order:
+            if not grants[j, t] and granted[j] < needs[j] and gangs[j] <= free[t]:
+                grants[j, t] = True
+                granted[j] += 1
+                free[t] -= gangs[j]

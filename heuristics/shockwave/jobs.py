@@ -1,0 +1,181 @@
+"""The jobs of a round as the columns that the window program and the order of rounds need."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+
+from ...formulations.program.model import Floats, Indices
+from ...simulation.job_state import JobState
+from ...simulation.rounds.policy import RoundJob, RoundState
+from ..prediction.predictors import Predictor, predict
+
+Contention = Literal["jobs_seen", "jobs_present", "demand"]
+CONTENTIONS: tuple[Contention, ...] = get_args(Contention)
+
+# A job's measured speed counts in full once it has run for much longer than this share of a round.
+_UNMEASURED_ROUNDS = 0.1
+# How many times the typical error a job that has not run is allowed for.
+_ERRORS = 2.0
+_LARGEST = 10.0  # as a logarithm: beyond every window
+
+
+class _Known(NamedTuple):
+    """What was predicted of a job, and at which progress."""
+
+    progress: tuple[int, int, int]
+    attained_s: float
+    epochs: tuple[float, ...]
+    epoch_s: tuple[float, ...]
+    finished_epochs: float
+    total_epochs: float
+    remaining_s: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ActiveJobs:
+    """N jobs at the start of a round, shape (N,) each; regimes are entries starts[j]:starts[j + 1].
+
+    Attributes
+    ----------
+    finished_epochs, total_epochs : ndarray of float
+    regime_starts : ndarray of int, shape (N + 1,)
+    regime_epochs, regime_epoch_s : ndarray of float, shape (R,)
+    attained_s, waiting_s : ndarray of float
+        Service received (L) and time waited (W) since arrival.
+    remaining_s : ndarray of float
+        Predicted isolated seconds left (R).
+    contention : ndarray of float
+        N_avg, at least 1.
+    risk : ndarray of float
+        By which share of R a job may take longer than predicted, as far as the speeds of others tell; 0 once it runs.
+    """
+
+    finished_epochs: Floats
+    total_epochs: Floats
+    regime_starts: Indices
+    regime_epochs: Floats
+    regime_epoch_s: Floats
+    attained_s: Floats
+    waiting_s: Floats
+    remaining_s: Floats
+    contention: Floats
+    risk: Floats
+
+    @property
+    def ftf(self) -> Floats:
+        """Planned finish-time fairness, rho of Eq. 9 (`planned_ftf` for all jobs at once)."""
+        share = self.contention
+        total_s = self.attained_s + self.remaining_s
+        return (self.attained_s + self.waiting_s + self.remaining_s * share) / (total_s * share)
+
+    @property
+    def predicted_s(self) -> Floats:
+        """Predicted total isolated run time (P)."""
+        return self.attained_s + self.remaining_s
+
+
+class JobReader:
+    """Reads the jobs of a round, and predicts anew only those that have run since.
+
+    Parameters
+    ----------
+    predictor : {"restatement", "bayes", "greedy", "oracle"}
+    max_regimes : int, optional
+    contention : {"jobs_seen", "jobs_present", "demand"}
+        What N_avg is: jobs that have arrived so far over GPUs, jobs that are there over GPUs, or the mean over the
+        job's life of the GPUs asked for over GPUs. At least 1.
+    measured_speeds : bool
+        Whether to correct seconds per epoch by what was measured of the job.
+
+    Notes
+    -----
+    A job that between readings, at one batch size, has run for L seconds where its seconds per epoch say L' is taken to
+    need L/L' times as long for all to come. How wrong speeds are in general is the root mean square of log(L/L') over
+    all jobs that have run; a job that has not is allowed to be wrong by twice that.
+    """
+
+    def __init__(
+        self, predictor: Predictor, max_regimes: int | None, contention: Contention, measured_speeds: bool
+    ) -> None:
+        self._predictor, self._max_regimes, self._contention = predictor, max_regimes, contention
+        self._measured_speeds = measured_speeds
+        # Seconds that each job has run as observed, and what its seconds per epoch say of these epochs.
+        self._ran: dict[str | int, tuple[float, float]] = {}
+        self._squared_errors = 0.0  # of the logarithms of what the one is over the other, all jobs together
+        self._known: dict[str | int, _Known] = {}
+        self._seen: set[str | int] = set()
+
+    def read(self, state: RoundState) -> ActiveJobs:
+        """Return the columns of `state.jobs`, of which there is at least one."""
+        self._seen.update(job.id for job in state.jobs)
+        known, contention = {}, []
+        for job in state.jobs:
+            progress = (job.steps_run, job.batch_size, job.total_steps)
+            before = self._known.get(job.id)
+            if self._contention == "demand":
+                contention.append(job.state.contention)
+            if before is not None and before.progress == progress:
+                known[job.id] = before
+                continue
+            now = job.state
+            prediction = predict(now, self._predictor, max_regimes=self._max_regimes)
+            slower = self._measured(job, now, before, state.round_s)
+            known[job.id] = _Known(
+                progress,
+                job.attained_s,
+                tuple(epochs for _, epochs in prediction.regimes),
+                tuple(slower * float(now.epoch_s[size]) for size, _ in prediction.regimes),
+                now.finished_epochs,
+                now.total_epochs,
+                slower * prediction.remaining_s,
+            )
+        self._known = known
+        jobs = list(known.values())
+        life_s = np.array([max(0.0, state.time_s - job.arrival_s) for job in state.jobs])
+        attained_s = np.minimum([job.attained_s for job in state.jobs], life_s)
+        if self._contention != "demand":
+            count = len(self._seen) if self._contention == "jobs_seen" else len(jobs)
+            contention = [max(1.0, count / state.total_gpus)] * len(jobs)
+        return ActiveJobs(
+            finished_epochs=np.array([job.finished_epochs for job in jobs]),
+            total_epochs=np.array([job.total_epochs for job in jobs]),
+            regime_starts=np.cumsum([0, *(len(job.epochs) for job in jobs)]),
+            regime_epochs=np.array([epochs for job in jobs for epochs in job.epochs]),
+            regime_epoch_s=np.array([seconds for job in jobs for seconds in job.epoch_s]),
+            attained_s=attained_s,
+            waiting_s=life_s - attained_s,
+            remaining_s=np.array([job.remaining_s for job in jobs]),
+            contention=np.array(contention),
+            risk=self._risk(state),
+        )
+
+    def _measured(self, job: RoundJob, now: JobState, before: _Known | None, round_s: float) -> float:
+        """Return how many times longer than told the job takes for an epoch, from what it ran since `before`."""
+        taken_s, told_s = self._ran.get(job.id, (0.0, 0.0))
+        slower = _ratio(taken_s, told_s, round_s)
+        # Where the batch size changed meanwhile, epochs were rounded: nothing can be told from those.
+        if self._measured_speeds and before is not None and before.progress[1:] == (job.batch_size, job.total_steps):
+            self._squared_errors -= math.log(slower) ** 2
+            epochs = (job.steps_run - before.progress[0]) / job.steps_per_epoch
+            taken_s += job.attained_s - before.attained_s
+            told_s += epochs * float(now.epoch_s[job.batch_size])
+            slower = _ratio(taken_s, told_s, round_s)
+            self._ran[job.id] = taken_s, told_s
+            self._squared_errors += math.log(slower) ** 2
+        return slower
+
+    def _risk(self, state: RoundState) -> Floats:
+        if not self._ran:
+            return np.zeros(len(state.jobs))
+        error = math.sqrt(max(0.0, self._squared_errors) / len(self._ran))
+        share = math.expm1(min(_ERRORS * error, _LARGEST))
+        return np.array([0.0 if job.id in self._ran else share for job in state.jobs])
+
+
+def _ratio(taken_s: float, told_s: float, round_s: float) -> float:
+    little_s = _UNMEASURED_ROUNDS * round_s
+    return (taken_s + little_s) / (told_s + little_s)

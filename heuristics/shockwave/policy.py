@@ -1,0 +1,233 @@
+"""The Shockwave planner as a policy of the rounds engine: predict, plan a window, follow its first rounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ...formulations.checks import as_flag, as_integer, as_real
+from ...formulations.errors import InvalidInput
+from ...simulation.rounds.policy import Evidence, RoundState, Schedule
+from ..prediction.predictors import PREDICTORS, Predictor
+from .jobs import CONTENTIONS, ActiveJobs, Contention, JobReader
+from .order import ORDERS, Order, RoundOrder
+
+if TYPE_CHECKING:
+    from ...formulations.window.plan import WindowPlan
+    from ...formulations.window.problem import ScheduleWindow
+    from ...solvers.backend import Backend
+
+# The default sight: this much of the makespan bound, for rounds change places only where there is slack; the paper's T
+# at least. Rounds of the plan are longer where it would have more than this, or more jobs x rounds, which keeps a plan
+# below 1% of a round of 120 s.
+SIGHT = 2.0
+FEWEST_ROUNDS, MOST_PLANNED_ROUNDS, MOST_CELLS = 20, 1_000, 600_000
+MOST_ROUNDS = 10_000
+
+
+@dataclass(kw_only=True, eq=False)
+class ShockwavePolicy:
+    """Plan the next rounds by the window program of Eq. 11, on predicted regimes, again at every event.
+
+    Each call predicts what every job has left, weighs it by its planned finish-time fairness (Eq. 9), solves the
+    window, and puts its rounds in order. It is called when a job arrives or completes, when it has followed
+    `replan_rounds` rounds of its plan, when a job waits beside idle GPUs because it has outlived its plan and, if
+    `reactive`, when a job's batch size changes.
+
+    Parameters
+    ----------
+    ftf_power : float
+        k of Eq. 11, at least 0; the paper's is 5. Weights rho^k act in the window and in the order of its rounds.
+    makespan_weight : float
+        lambda of Eq. 11, at least 0.
+    rounds : int, optional
+        Rounds planned ahead (T); the paper plans 20 or 30. By default twice what all present work needs by Eq. 10, and
+        at least 20; where that is more than 1,000, or more than 600,000 over the jobs, a round of the plan stands for
+        several of the cluster. docs/shockwave.md shows what the sight is worth.
+    replan_rounds : int
+        Rounds of a plan that are followed at most, before the next one.
+    predictor : {"restatement", "bayes", "greedy", "oracle"}
+    max_regimes : int, optional
+        Most regimes a job can have (K); see `regime_limit`.
+    reactive : bool
+        Plan again as soon as a batch size changes; False (lazy): at the next call for another reason.
+    contention : {"jobs_seen", "jobs_present", "demand"}
+        N_avg of Eq. 9: jobs arrived so far over GPUs, as the released simulator judges fairness in the end; jobs there
+        now over GPUs; or the mean over the job's life of GPUs asked for over GPUs, as Section 6 has it.
+    order : {"slack", "shortest", "packed"}
+        Which of the window's rounds a job gets; see `RoundOrder`, also for the next two. With a restart penalty the
+        order is part of what is solved, and stays as the solver made it.
+    end_margin, stay : float
+    measured_speeds : bool
+        Correct each job's seconds per epoch by the time it has taken so far over what they say of it; and as long as a
+        job has not run, allow for its being as wrong as others proved to be.
+    restart_penalty : float
+        Subtracted from the objective for each start after a pause, at least 0.
+    gang_weighted : bool
+        Whether the makespan bound H counts work in GPU-seconds; False takes Eq. 10 as printed.
+    utility_floor : float
+        Smallest utility under the logarithm, within (0, 1).
+    rel_gap : float
+        Gap to which every window is solved, as a share of the sum of its weights.
+    time_limit : float
+        Seconds per window. A run in which no window reaches it is the same to the last bit every time.
+    backend : str or Backend
+        As for `solve`.
+
+    Raises
+    ------
+    InvalidInput
+        If an option is out of range; in `decide`, if the cluster has several GPU types, or a job needs more GPUs than
+        there are.
+
+    References
+    ----------
+    Zheng et al., "Shockwave", NSDI 2023, Sections 5 and 6, Eqs 9 to 11.
+    """
+
+    ftf_power: float = 1.0
+    makespan_weight: float = 1e-3
+    rounds: int | None = None
+    replan_rounds: int = 20
+    predictor: Predictor = "restatement"
+    max_regimes: int | None = None
+    reactive: bool = True
+    contention: Contention = "jobs_seen"
+    order: Order = "slack"
+    end_margin: float = 0.05
+    stay: float = 0.8
+    measured_speeds: bool = True
+    restart_penalty: float = 0.0
+    gang_weighted: bool = True
+    utility_floor: float = 1e-6
+    rel_gap: float = 1e-4
+    time_limit: float = 15.0
+    backend: str | Backend = "auto"
+    name: str = field(default="shockwave", init=False)
+    _reader: JobReader = field(init=False, repr=False)
+    _order: RoundOrder = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.ftf_power = as_real("ftf_power", self.ftf_power, minimum=0.0)
+        self.makespan_weight = as_real("makespan_weight", self.makespan_weight, minimum=0.0)
+        if self.rounds is not None:
+            self.rounds = as_integer("rounds", self.rounds, minimum=1, maximum=MOST_ROUNDS)
+        self.replan_rounds = as_integer("replan_rounds", self.replan_rounds, minimum=1)
+        for name, choices in (("predictor", PREDICTORS), ("contention", CONTENTIONS), ("order", ORDERS)):
+            if getattr(self, name) not in choices:
+                raise InvalidInput(name, getattr(self, name), f"one of {', '.join(choices)}")
+        if self.max_regimes is not None:
+            self.max_regimes = as_integer("max_regimes", self.max_regimes, minimum=1)
+        self.reactive = as_flag("reactive", self.reactive)
+        self.gang_weighted = as_flag("gang_weighted", self.gang_weighted)
+        self.end_margin = as_real("end_margin", self.end_margin, minimum=0.0, maximum=1.0)
+        self.stay = as_real("stay", self.stay, above=0.0, maximum=1.0)
+        self.measured_speeds = as_flag("measured_speeds", self.measured_speeds)
+        self.restart_penalty = as_real("restart_penalty", self.restart_penalty, minimum=0.0)
+        self.utility_floor = as_real("utility_floor", self.utility_floor, above=0.0)
+        if self.utility_floor >= 1.0:
+            raise InvalidInput("utility_floor", self.utility_floor, "must be less than 1")
+        self.rel_gap = as_real("rel_gap", self.rel_gap, minimum=0.0)
+        self.time_limit = as_real("time_limit", self.time_limit, above=0.0)
+        self._reader = JobReader(self.predictor, self.max_regimes, self.contention, self.measured_speeds)
+        rule: Order = "packed" if self.restart_penalty else self.order
+        self._order = RoundOrder(rule=rule, end_margin=self.end_margin, stay=self.stay)
+
+    def due(self, state: RoundState) -> bool:
+        """Return whether a job arrived or completed since the last call, adapted if the policy is reactive, or waits.
+
+        A job waits if it would have fitted GPUs that were idle in the round before: it has outlived its plan.
+        """
+        happened = state.arrived or state.completed or (self.reactive and state.rescaled)
+        return bool(happened) or _waits(state)
+
+    def decide(self, state: RoundState) -> Schedule:
+        """Plan a window and return its first rounds, with the solver's bound and the gap of the schedule returned."""
+        if not state.jobs:
+            return Schedule([{}])
+        check_cluster(state, self.name)
+        jobs = self._reader.read(state)
+        window = self.window(state, jobs)
+        each = round(window.round_s / state.round_s)
+        plan, evidence = self._planned(window, jobs, -(-self.replan_rounds // each))
+        return Schedule(first_rounds(plan, min(self.replan_rounds, each * window.rounds), each), evidence)
+
+    def window(self, state: RoundState, jobs: ActiveJobs) -> ScheduleWindow:
+        """Return the window program of these jobs."""
+        from ...formulations.window.problem import ScheduleWindow
+
+        rounds, each = _sight(state, jobs) if self.rounds is None else (self.rounds, 1)
+        return ScheduleWindow.from_columns(
+            ids=[job.id for job in state.jobs],
+            gangs=state.gangs,
+            finished_epochs=jobs.finished_epochs,
+            total_epochs=jobs.total_epochs,
+            regime_starts=jobs.regime_starts,
+            regime_epochs=jobs.regime_epochs,
+            regime_epoch_s=jobs.regime_epoch_s,
+            ftf=jobs.ftf,
+            weight=[job.weight for job in state.jobs],
+            gpus=state.total_gpus,
+            rounds=rounds,
+            round_s=each * state.round_s,
+            ftf_power=self.ftf_power,
+            makespan_weight=self.makespan_weight,
+            makespan_scale=float(jobs.predicted_s.sum()),
+            gang_weighted=self.gang_weighted,
+            utility_floor=self.utility_floor,
+            restart_penalty=self.restart_penalty,
+            running=[job.id for job in state.jobs if job.running],
+        )
+
+    def _planned(self, window: ScheduleWindow, jobs: ActiveJobs, lead: int) -> tuple[WindowPlan, Evidence]:
+        """Solve the window and order its first rounds; the gap is that of the schedule as ordered."""
+        from ...formulations.window.packing import scheduled
+        from ...solvers.solve import solve
+
+        result = solve(window, self.backend, rel_gap=self.rel_gap, time_limit=self.time_limit)
+        # A solver that found nothing in time leaves GPUs that jobs could use: pack what fits.
+        plan = scheduled(window, window.tables.needs) if result.plan is None else result.plan
+        ordered = self._order.applied(plan, remaining_s=jobs.remaining_s, risk=jobs.risk, lead=lead)
+        # Order costs nothing but rounding; were that ever untrue, what was solved is followed as it is.
+        objective, residuals = window.evaluate(ordered)
+        if residuals.worst > 0.0 or objective < plan.objective - 1e-9 * window.tables.weight_sum:
+            ordered, objective = plan, plan.objective
+        return ordered, Evidence(
+            reason=result.termination.reason.name,
+            objective=objective,
+            bound=result.bound,
+            gap=max(0.0, result.bound - objective) / window.tables.weight_sum,
+            backend=result.backend,
+        )
+
+
+def _waits(state: RoundState) -> bool:
+    idle = state.total_gpus - sum(job.gpus for job in state.jobs if job.running)
+    return any(job.gpus <= idle for job in state.jobs if not job.running)
+
+
+def _sight(state: RoundState, jobs: ActiveJobs) -> tuple[int, int]:
+    """Return rounds of the plan after which all present work can have ended, and how many of the cluster each is."""
+    work = float(state.gangs @ jobs.remaining_s) / state.total_gpus
+    needed = max(float(FEWEST_ROUNDS), 1.0 + SIGHT * max(work, float(jobs.remaining_s.max())) / state.round_s)
+    most = max(FEWEST_ROUNDS, min(MOST_PLANNED_ROUNDS, MOST_CELLS // len(state.jobs)))
+    each = math.ceil(needed / most)
+    return math.ceil(needed / each), each
+
+
+def check_cluster(state: RoundState, policy: str) -> None:
+    """Raise InvalidInput unless the cluster has one GPU type and every job fits it."""
+    if len(state.gpus) != 1:
+        why = f"policy {policy} plans for one GPU type: the paper's program says nothing of several"
+        raise InvalidInput("gpus", state.gpu_types, why)
+    for place, job in enumerate(state.jobs):
+        if job.gpus > state.total_gpus:
+            why = f"job {job.id!r} is wider than the cluster of {state.total_gpus} GPUs"
+            raise InvalidInput("jobs.gpus", job.gpus, why, index=place)
+
+
+def first_rounds(plan: WindowPlan, count: int, each: int = 1) -> list[dict[str | int, int]]:
+    """Return who runs in each of the first rounds, `each` of them to one of the plan, all on the one GPU type."""
+    ids = plan.window.ids
+    return [{ids[j]: 0 for j in plan.grants[:, t // each].nonzero()[0]} for t in range(count)]

@@ -1,0 +1,1 @@
+"""Tables, metrics and plots of a simulated run."""

@@ -1,0 +1,1 @@
+"""The rounds engine: fixed GPUs for each job, time-shared in rounds."""

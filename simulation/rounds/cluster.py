@@ -1,0 +1,108 @@
+"""The cluster of the rounds engine: GPU types, how many of each, and how fast each runs a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ...formulations.checks import as_integer
+from ...formulations.errors import InvalidInput
+from ...formulations.program.model import Floats
+from ..profiles.table import Profiles
+
+# The name of the GPU type where the caller has only one and gives a number.
+ONLY_TYPE = "gpu"
+
+
+class RoundCluster:
+    """GPU types with their counts and profiles, checked.
+
+    Parameters
+    ----------
+    gpus : int or mapping of str to int
+        GPUs, or GPUs of each type; at least 1 of each.
+    profiles : Profiles or mapping of str to Profiles
+        One for all types, or one for each. Those of one cluster may differ in name and rates only: an epoch of a
+        job is the same work on every type.
+
+    Raises
+    ------
+    InvalidInput
+        If a count is not positive, a type has no profiles, or profiles differ in more than their rates.
+    """
+
+    def __init__(self, gpus: int | Mapping[str, int], profiles: Profiles | Mapping[str, Profiles]) -> None:
+        counts = gpus if isinstance(gpus, Mapping) else {ONLY_TYPE: gpus}
+        if not counts:
+            raise InvalidInput("gpus", "{}", "must name at least one GPU type")
+        for kind in counts:
+            if not isinstance(kind, str) or not kind:
+                raise InvalidInput("gpus", kind, "a GPU type must have a name")
+        self.types = tuple(counts)
+        self.counts = tuple(
+            as_integer(f"gpus[{kind}]" if isinstance(gpus, Mapping) else "gpus", count, minimum=1)
+            for kind, count in counts.items()
+        )
+        self.profiles = tuple(self._profiles(profiles))
+        self._rates: dict[tuple[str, int, int], Floats] = {}
+
+    def _profiles(self, profiles: Profiles | Mapping[str, Profiles]) -> list[Profiles]:
+        if isinstance(profiles, Profiles):
+            return [profiles] * len(self.types)
+        if not isinstance(profiles, Mapping):
+            raise InvalidInput("profiles", type(profiles).__name__, "must be Profiles, or one for each GPU type")
+        for kind in self.types:
+            if not isinstance(profiles.get(kind), Profiles):
+                why = f"no Profiles for this GPU type; the mapping knows {', '.join(map(str, profiles)) or 'none'}"
+                raise InvalidInput("profiles", kind, why)
+        for kind in profiles:
+            if kind not in self.types:
+                raise InvalidInput("profiles", kind, f"no such GPU type; the cluster has {', '.join(self.types)}")
+        chosen = [profiles[kind] for kind in self.types]
+        for kind, each in zip(self.types, chosen, strict=True):
+            for name in ("dataset_sizes", "max_batch_sizes", "accordion", "gns", "accordion_share"):
+                if getattr(each, name) != getattr(chosen[0], name):
+                    why = f"{name} differ from those of {self.types[0]!r}: GPU types may differ in rates only"
+                    raise InvalidInput("profiles", kind, why)
+        return chosen
+
+    @property
+    def total_gpus(self) -> int:
+        """GPUs of all types (M)."""
+        return sum(self.counts)
+
+    def rates(self, model: str, batch_size: int, gang: int) -> Floats:
+        """Return the steps per second on each type, shape (K,), read-only; 0 where the gang does not fit or run."""
+        key = (model, batch_size, gang)
+        found = self._rates.get(key)
+        if found is None:
+            found = np.array(
+                [
+                    each.rates.get(key, 0.0) if gang <= count else 0.0
+                    for each, count in zip(self.profiles, self.counts, strict=True)
+                ]
+            )
+            found.setflags(write=False)
+            self._rates[key] = found
+        return found
+
+    def fastest(self) -> Profiles:
+        """Return profiles that hold, for each configuration, its rate on the fastest type that can run it."""
+        return self._joined(max)
+
+    def slowest(self) -> Profiles:
+        """Return profiles that hold, for each configuration, its rate on the slowest type that can run it."""
+        return self._joined(min)
+
+    def _joined(self, choose: Callable[[list[float]], float]) -> Profiles:
+        if len(self.types) == 1:
+            return self.profiles[0]
+        keys = sorted({key for each in self.profiles for key in each.rates})
+        rates = {}
+        for key in keys:
+            found = [rate for rate in self.rates(*key).tolist() if rate > 0.0]
+            if found:
+                rates[key] = choose(found)
+        return replace(self.profiles[0], name=" and ".join(dict.fromkeys(p.name for p in self.profiles)), rates=rates)

@@ -1,0 +1,153 @@
+"""One job's progress through the rounds: the steps a run makes, what a restart costs, rescaling and completion."""
+
+from __future__ import annotations
+
+import math
+
+from ...formulations.program.model import Floats
+from .adaptation import Adaptation
+from .cluster import RoundCluster
+from .rules import RoundRules
+
+
+class RoundProgress:
+    """An arrived job and everything that a run changes of it.
+
+    The arithmetic is written out step by step in the released simulator's order, since its priorities tie or not
+    by the last bit: run time is the difference of two clock times, not steps over rate.
+    """
+
+    __slots__ = (
+        "adaptation",
+        "arrival_s",
+        "attained_s",
+        "batch_size",
+        "cluster",
+        "crowding_then_s",
+        "end_s",
+        "ended_by",
+        "gang",
+        "id",
+        "initial_batch_size",
+        "last_round",
+        "mode",
+        "model",
+        "next_batch_size",
+        "order",
+        "place",
+        "rates",
+        "regimes",
+        "restarts",
+        "rounds",
+        "start_s",
+        "steps_per_epoch",
+        "steps_run",
+        "total_steps",
+        "waited_rounds",
+        "weight",
+        "without_steps",
+    )
+
+    def __init__(
+        self,
+        cluster: RoundCluster,
+        adaptation: Adaptation,
+        *,
+        id: str | int,
+        place: int,
+        order: int,
+        gang: int,
+        model: str,
+        mode: str,
+        weight: float,
+        arrival_s: float,
+        batch_size: int,
+        total_steps: int,
+    ) -> None:
+        """Take a job as it stands in the trace; `order` is its rank by arrival and id."""
+        self.cluster, self.adaptation = cluster, adaptation
+        self.id, self.place, self.order, self.gang = id, place, order, gang
+        self.model, self.mode, self.weight, self.arrival_s = model, mode, weight, arrival_s
+        self.batch_size = self.initial_batch_size = self.next_batch_size = batch_size
+        self.total_steps, self.steps_run = total_steps, 0
+        self.steps_per_epoch = cluster.profiles[0].steps_per_epoch(model, batch_size)
+        self.rates: Floats = cluster.rates(model, batch_size, gang)
+        # Past regimes as (batch size, epochs finished by its end).
+        self.regimes: tuple[tuple[int, float], ...] = ()
+        self.attained_s = 0.0
+        self.start_s = self.end_s = math.nan
+        self.ended_by = ""
+        self.last_round = -1
+        self.rounds = self.restarts = self.waited_rounds = self.without_steps = 0
+        self.crowding_then_s = 0.0
+
+    @property
+    def finished_epochs(self) -> float:
+        """Epochs behind it, in steps of the present size."""
+        return self.steps_run / self.steps_per_epoch
+
+    def run(
+        self, round_number: int, start_s: float, rate: float, most_run_s: float, rules: RoundRules
+    ) -> tuple[int, float, float, float]:
+        """Run one round; return the steps made, the seconds run, when it stops, and the seconds lost to a restart.
+
+        Batch sizes change here too, and `ended_by` tells whether the job ended. `most_run_s` is the run time beyond
+        which it does.
+        """
+        steps = max(0, min(int(rate * rules.round_s), self.total_steps - self.steps_run))
+        end_s = start_s + steps / rate
+        run_s = end_s - start_s
+        lost_s = self.restart_s(round_number, run_s, rules)
+        if lost_s:
+            steps = int(steps * (run_s - lost_s) / run_s)
+            run_s -= lost_s
+        self.restarts += self.rounds > 0 and self.last_round != round_number - 1
+        if not self.rounds:
+            self.start_s = start_s
+        self.last_round = round_number
+        self.rounds += 1
+        self.steps_run += steps
+        self.attained_s += run_s
+        self._conclude(steps, end_s, most_run_s, rules)
+        return steps, run_s, end_s, lost_s
+
+    def run_length_s(self, rate: float, rules: RoundRules) -> float:
+        """Return how long its next run will hold the GPUs."""
+        return max(0, min(int(rate * rules.round_s), self.total_steps - self.steps_run)) / rate
+
+    def restart_s(self, round_number: int, run_s: float, rules: RoundRules) -> float:
+        """Return what starting costs a run of this length: nothing to a job that goes on, and in round 0."""
+        starts = round_number > 0 and self.last_round != round_number - 1
+        return rules.restart_s if starts and run_s > rules.restart_free_s else 0.0
+
+    def _conclude(self, steps: int, end_s: float, most_run_s: float, rules: RoundRules) -> None:
+        self.without_steps = 0 if steps else self.without_steps + 1
+        if steps and self.steps_run >= self.total_steps:
+            self.ended_by = "completed"
+        elif self.attained_s > most_run_s:
+            self.ended_by = "overrun"
+        elif self.without_steps >= rules.stalled_rounds:
+            self.ended_by = "stalled"
+        if self.ended_by:
+            self.end_s = end_s
+        # A run without a step changes nothing; a change that is due is booked even as the job completes.
+        if not steps:
+            return
+        if self.next_batch_size != self.batch_size:
+            self._rescale()
+        # Tested at the new size in the same round: a second doubling may follow the first by one round.
+        epochs_begun = -(-self.steps_run // self.steps_per_epoch)
+        self.next_batch_size = self.adaptation.wanted(self.batch_size, epochs_begun)
+
+    def _rescale(self) -> None:
+        """Take the next batch size: steps count anew, whole epochs stay what they were."""
+        before, epochs = self.steps_per_epoch, -(-self.total_steps // self.steps_per_epoch)
+        begun = -(-self.steps_run // before)
+        self.regimes = (*self.regimes, (self.batch_size, float(begun)))
+        after = self.cluster.profiles[0].steps_per_epoch(self.model, self.next_batch_size)
+        total = math.ceil(self.total_steps / (self.next_batch_size / self.batch_size))
+        self.total_steps = total if -(-total // after) == epochs else epochs * after
+        self.steps_run = begun * after
+        self.steps_per_epoch = after
+        self.batch_size = self.next_batch_size
+        self.rates = self.cluster.rates(self.model, self.batch_size, self.gang)

@@ -1,0 +1,156 @@
+"""Traces that say how long each job runs, as clusters record them, instead of what it trains: a CSV with durations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ...formulations.checks import LARGEST_INTEGER
+from ...formulations.errors import InvalidInput
+from ..delimited_files import Row, read_lines, read_rows, unique_ids
+from ..profiles.table import Profiles
+from .source import TraceSource
+from .trace import Trace
+
+_REQUIRED = ("job_id", "submit_time_s", "duration_s", "num_gpus", "model")
+# What the file calls the fields of a trace, where they differ.
+_NAMES = {"arrival_s": "submit_time_s", "total_steps": "duration_s"}
+# Files round durations and GPU-seconds each on its own: they may differ by so much, in parts and in seconds per GPU.
+_WORK_REL, _WORK_S = 1e-3, 1.0
+
+
+def read_durations(path: str | Path, profiles: Profiles | None = None) -> tuple[Trace, Profiles]:
+    """Read a CSV of durations, and the profiles under which its jobs take them. All jobs are static.
+
+    Parameters
+    ----------
+    path : path
+        A CSV file with a header, plain or compressed (.gz). Columns needed: job_id, submit_time_s (seconds from any
+        moment; kept as they are, and need not be in order), duration_s (alone, on the GPUs asked for), num_gpus and
+        model (any label). Used where present: batch_size, and work_gpu_s, which must be duration_s x num_gpus; their
+        cells may be empty. Other columns are not read.
+    profiles : Profiles, optional
+        Measured rates. They must know every model at its batch size and GPUs; where the file has no batch size, the
+        only one that they know there.
+
+    Returns
+    -------
+    Trace
+        With `profiles`, steps are duration x rate and epochs duration / time of one, each to the nearest whole number
+        of at least 1. Without, times are whole seconds, the nearest and at least 1, and a step is a GPU-second.
+    Profiles
+        Those given, or the file's own: a gang of g GPUs makes g steps per second, an epoch takes one second, and a
+        model on so many GPUs is a model of its own, such as "VGG on 4 GPUs". Batch sizes are 1: the duration has them
+        in it.
+
+    Raises
+    ------
+    InvalidInput
+        Naming column, value, file and line.
+
+    Notes
+    -----
+    `isolated_s` counts whole epochs, as of every trace, so it is within half an epoch of duration_s (of less than half
+    an epoch: one): without `profiles` within 0.5 s.
+    """
+    path = Path(path)
+    rows = list(read_rows(path, _REQUIRED))
+    if not rows:
+        raise InvalidInput("path", str(path), "the file holds no job")
+    ids = unique_ids(rows)
+    source = TraceSource(path.name, [row.line for row in rows], _NAMES)
+    names = [row.text("model") for row in rows]
+    gangs = [row.integer("num_gpus", 1) for row in rows]
+    durations = [_duration(row, gang) for row, gang in zip(rows, gangs, strict=True)]
+    stated = [row.integer("batch_size", 1) if row.cells.get("batch_size") else None for row in rows]
+    arrivals = [row.real("submit_time_s", minimum=0.0) for row in rows]
+    if profiles is None:
+        names = [f"{name} on {gang} GPU{'s' if gang > 1 else ''}" for name, gang in zip(names, gangs, strict=True)]
+        sizes, epochs = [1] * len(rows), None
+        steps = [gang * max(1, round(seconds)) for gang, seconds in zip(gangs, durations, strict=True)]
+        profiles = _own_profiles(path.name, dict(zip(names, gangs, strict=True)))
+    else:
+        sizes, steps, epochs = _measured(profiles, names, stated, gangs, durations, source)
+    for row, count in zip(rows, steps, strict=True):
+        if count > LARGEST_INTEGER:
+            raise InvalidInput("duration_s", row.cells["duration_s"], f"more than 2^53 steps ({row.place})")
+    try:
+        trace = Trace(
+            job_id=ids,
+            model=names,
+            batch_size=np.array(sizes),
+            num_gpus=np.array(gangs),
+            mode=["static"] * len(rows),
+            total_steps=np.array(steps),
+            arrival_s=np.array(arrivals),
+            total_epochs=None if epochs is None else np.array(epochs),
+            source=source,
+        )
+    except InvalidInput as error:
+        raise source.locate(error) from None
+    return trace, profiles
+
+
+def is_duration_trace(path: str | Path) -> bool:
+    """Return whether the file's first line that is not blank is the header of a CSV of durations."""
+    first = next((line for line in read_lines(Path(path)) if line.strip()), "")
+    columns = {name.strip().strip('"') for name in first.split(",")}
+    # Either is enough: the other may be what is missing.
+    return "\t" not in first and "total_steps" not in columns and bool(columns & {"duration_s", "submit_time_s"})
+
+
+def _duration(row: Row, gang: int) -> float:
+    seconds = row.real("duration_s", above=0.0)
+    if row.cells.get("work_gpu_s"):
+        work = row.real("work_gpu_s", above=0.0)
+        if not math.isclose(work, seconds * gang, rel_tol=_WORK_REL, abs_tol=_WORK_S * gang):
+            why = f"must be duration_s x num_gpus, {seconds * gang:g} ({row.place})"
+            raise InvalidInput("work_gpu_s", work, why)
+    return seconds
+
+
+def _own_profiles(name: str, gangs: dict[str, int]) -> Profiles:
+    """Return profiles in which an epoch of g steps takes a gang of g GPUs one second."""
+    return Profiles(
+        name=name,
+        rates={(model, 1, gang): float(gang) for model, gang in gangs.items()},
+        dataset_sizes=gangs,
+        max_batch_sizes={},
+    )
+
+
+def _measured(
+    profiles: Profiles,
+    models: Sequence[str],
+    stated: Sequence[int | None],
+    gangs: Sequence[int],
+    durations: Sequence[float],
+    source: TraceSource,
+) -> tuple[list[int], list[int], list[int]]:
+    """Return each job's batch size, and its steps and epochs at the profiles' rate."""
+    sizes: list[int] = []
+    steps: list[int] = []
+    epochs: list[int] = []
+    for index, (model, size, gang, seconds) in enumerate(zip(models, stated, gangs, durations, strict=True)):
+        try:
+            sizes.append(_only_size(profiles, model, gang) if size is None else size)
+            rate = profiles.steps_per_s(model, sizes[-1], gang)
+            epoch_s = profiles.epoch_s(model, sizes[-1], gang)
+        except InvalidInput as error:
+            raise source.locate(InvalidInput(error.field, error.value, error.why, index=index)) from None
+        # What is beyond the integers that floats hold is refused by the caller, infinity with it.
+        steps.append(max(1, round(min(seconds * rate, 2.0 * LARGEST_INTEGER))))
+        epochs.append(max(1, round(min(seconds / epoch_s, LARGEST_INTEGER))))
+    return sizes, steps, epochs
+
+
+def _only_size(profiles: Profiles, model: str, gang: int) -> int:
+    known = [size for name, size in profiles.configurations(gang) if name == model]
+    if len(known) == 1 or model not in profiles.models:
+        return known[0] if known else 1  # an unknown model is named by whoever asks for its rate
+    have = ", ".join(map(str, known)) or "none"
+    why = f"must not be empty: {model} on {gang} GPUs has no single batch size in profiles '{profiles.name}' ({have})"
+    raise InvalidInput("batch_size", "", why)

@@ -1,0 +1,214 @@
+"""The trace: which jobs arrive when, what they train, and on how many GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formulations.checks import as_ids, as_integers, as_reals, same_length
+from ...formulations.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .source import TraceSource
+
+MODES = ("static", "accordion", "gns")
+
+# Successive (batch size, epochs) stretches of one job.
+Runs = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trace:
+    """Jobs as columns, in any order of arrival.
+
+    Parameters
+    ----------
+    job_id : sequence of str or int, length N
+        Unique.
+    model : sequence of str, length N
+        Name of the model in the profiles.
+    batch_size : array_like of int, shape (N,)
+        Samples per GPU and step when the job starts, at least 1.
+    num_gpus : array_like of int, shape (N,)
+        GPUs the job needs, all at once, at least 1.
+    mode : sequence of str, length N
+        How the batch size adapts: "static", "accordion" or "gns".
+    total_steps : array_like of int, shape (N,)
+        Steps at the initial batch size, at least 1.
+    arrival_s : array_like of float, shape (N,)
+        Seconds from the trace's start, at least 0.
+    weight : array_like of float, shape (N,), optional
+        Priority, positive; 1 by default.
+    total_epochs : array_like of int, shape (N,), optional
+        Passes over the data set, at least 1. None where the file does not say: profiles then do.
+    schedule : sequence of sequence of (int, int), length N, optional
+        The true (batch size, epochs) stretches of each job, the first at the initial batch size; the epochs of a job
+        add up to its total_epochs. None where the file does not say: the profiles' rules then do.
+    source : TraceSource, optional
+        Where the jobs stand in a file, for errors that are found later; the readers set it.
+
+    Raises
+    ------
+    InvalidInput
+        If the trace is empty or a column has a wrong length, type or value; the message names column and index.
+    """
+
+    job_id: Sequence[str | int]
+    model: Sequence[str]
+    batch_size: NDArray[np.int64]
+    num_gpus: NDArray[np.int64]
+    mode: Sequence[str]
+    total_steps: NDArray[np.int64]
+    arrival_s: NDArray[np.float64]
+    weight: NDArray[np.float64] = None  # type: ignore[assignment]  # ones, once constructed
+    total_epochs: NDArray[np.int64] | None = None
+    schedule: Sequence[Runs] | None = None
+    source: TraceSource | None = None
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)
+
+        put("job_id", as_ids("job_id", self.job_id))
+        if not self.job_id:
+            raise InvalidInput("job_id", "[]", "must not be empty: a trace has at least one job")
+        put("model", _texts("model", self.model))
+        put("mode", _texts("mode", self.mode))
+        for index, mode in enumerate(self.mode):
+            if mode not in MODES:
+                raise InvalidInput("mode", mode, f"must be one of {', '.join(MODES)}", index=index)
+        for name in ("batch_size", "num_gpus", "total_steps"):
+            put(name, as_integers(name, getattr(self, name), minimum=1))
+        put("arrival_s", as_reals("arrival_s", self.arrival_s, minimum=0.0))
+        put("weight", as_reals("weight", np.ones(len(self.job_id)) if self.weight is None else self.weight, above=0.0))
+        if self.schedule is not None:
+            put("schedule", tuple(_runs(index, runs) for index, runs in enumerate(self.schedule)))
+        if self.total_epochs is None and self.schedule is not None:
+            put("total_epochs", [sum(epochs for _, epochs in runs) for runs in self.schedule])
+        if self.total_epochs is not None:
+            put("total_epochs", as_integers("total_epochs", self.total_epochs, minimum=1))
+        names = (
+            "model",
+            "mode",
+            "batch_size",
+            "num_gpus",
+            "total_steps",
+            "arrival_s",
+            "weight",
+            "total_epochs",
+            "schedule",
+        )
+        same_length(
+            **{name: getattr(self, name) for name in names if getattr(self, name) is not None}, job_id=self.job_id
+        )
+        self._check_schedule()
+
+    def _check_schedule(self) -> None:
+        if self.schedule is None or self.total_epochs is None:
+            return
+        for index, runs in enumerate(self.schedule):
+            if runs[0][0] != self.batch_size[index]:
+                why = f"must start at the job's batch size, {self.batch_size[index]}"
+                raise InvalidInput("schedule", runs[0][0], why, index=(index, 0))
+            epochs = sum(count for _, count in runs)
+            if epochs != self.total_epochs[index]:
+                why = f"its epochs add up to {epochs}, total_epochs is {self.total_epochs[index]}"
+                raise InvalidInput("schedule", runs, why, index=index)
+
+    def __len__(self) -> int:
+        return len(self.job_id)
+
+    def select(self, indices: Sequence[int] | NDArray[np.integer[Any]] | NDArray[np.bool_]) -> Trace:
+        """Return the trace of some jobs, in the order given: positions, or a mask of shape (N,)."""
+        chosen = np.arange(len(self))[np.asarray(indices)]
+        epochs = self.total_epochs
+        return Trace(
+            job_id=[self.job_id[i] for i in chosen],
+            model=[self.model[i] for i in chosen],
+            batch_size=self.batch_size[chosen],
+            num_gpus=self.num_gpus[chosen],
+            mode=[self.mode[i] for i in chosen],
+            total_steps=self.total_steps[chosen],
+            arrival_s=self.arrival_s[chosen],
+            weight=self.weight[chosen],
+            total_epochs=None if epochs is None else epochs[chosen],
+            schedule=None if self.schedule is None else [self.schedule[i] for i in chosen],
+            source=None if self.source is None else self.source.select(chosen.tolist()),
+        )
+
+    def locate(self, error: InvalidInput) -> InvalidInput:
+        """Return an error about a job of this trace, by its position, as one that names the file's column and line.
+
+        A trace that was not read from a file, and an error without an index, leave it as it is.
+        """
+        return error if self.source is None else self.source.locate(error)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the trace as a pandas table, one row per job; `schedule` is text such as "32x28 256x64"."""
+        import pandas as pd
+
+        columns: dict[str, Any] = {
+            "job_id": list(self.job_id),
+            "model": list(self.model),
+            "batch_size": self.batch_size,
+            "num_gpus": self.num_gpus,
+            "mode": list(self.mode),
+            "total_steps": self.total_steps,
+            "arrival_s": self.arrival_s,
+            "weight": self.weight,
+        }
+        if self.total_epochs is not None:
+            columns["total_epochs"] = self.total_epochs
+        if self.schedule is not None:
+            columns["schedule"] = [schedule_text(runs) for runs in self.schedule]
+        return pd.DataFrame(columns)
+
+    @staticmethod
+    def read(path: str | Path) -> Trace:
+        """Read a trace file: Shockwave's CSV, a CSV of durations, or Gavel's tab-separated form (it has no header).
+
+        See Also
+        --------
+        read_shockwave, read_durations, read_gavel : the three formats.
+        """
+        from .readers import read_trace
+
+        return read_trace(path)
+
+
+def schedule_text(runs: Runs) -> str:
+    """Return runs as text: ((32, 28), (256, 64)) is "32x28 256x64"."""
+    return " ".join(f"{batch_size}x{epochs}" for batch_size, epochs in runs)
+
+
+def _texts(name: str, values: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(values, str):
+        raise InvalidInput(name, values, "must be a sequence of names, not text")
+    texts = tuple(str(value) if isinstance(value, np.str_) else value for value in values)
+    for index, value in enumerate(texts):
+        if not isinstance(value, str) or not value:
+            raise InvalidInput(name, value, "must be text, not empty", index=index)
+    return texts
+
+
+def _runs(index: int, runs: Any) -> Runs:
+    whole: list[tuple[int, int]] = []
+    try:
+        pairs = [(batch_size, epochs) for batch_size, epochs in runs]
+    except (TypeError, ValueError):
+        raise InvalidInput("schedule", runs, "must be a sequence of (batch size, epochs)", index=index) from None
+    if not pairs:
+        raise InvalidInput("schedule", "()", "must not be empty", index=index)
+    for place, pair in enumerate(pairs):
+        for value in pair:
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise InvalidInput("schedule", pair, "must be whole numbers of at least 1", index=(index, place))
+        whole.append((int(pair[0]), int(pair[1])))
+    return tuple(whole)

@@ -1,0 +1,70 @@
+"""Trajectories: the batch sizes a traced job really takes, and the time each takes in isolation."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formulations.errors import InvalidInput
+from ..profiles.table import Profiles
+from .trace import Runs, Trace
+
+
+def trajectory(trace: Trace, index: int, profiles: Profiles) -> Runs:
+    """Return one job's (batch size, epochs) stretches: the trace's own if it has them, else by the profiles' rules.
+
+    Neighbouring stretches of one size are joined.
+
+    Raises
+    ------
+    InvalidInput
+        If the profiles do not know the job's model; the message names the job's position in the trace.
+    """
+    if trace.schedule is not None:
+        joined: list[tuple[int, int]] = []
+        for size, epochs in trace.schedule[index]:
+            if joined and joined[-1][0] == size:
+                joined[-1] = (size, joined[-1][1] + epochs)
+            else:
+                joined.append((size, epochs))
+        return tuple(joined)
+    model, size = trace.model[index], int(trace.batch_size[index])
+    try:
+        if trace.total_epochs is None:
+            epochs = profiles.total_epochs(model, size, int(trace.total_steps[index]))
+        else:
+            epochs = int(trace.total_epochs[index])
+        return profiles.schedule(model, size, int(trace.num_gpus[index]), trace.mode[index], epochs)
+    except InvalidInput as error:
+        raise InvalidInput(error.field, error.value, error.why, index=index) from None
+
+
+def epoch_seconds(trace: Trace, index: int, profiles: Profiles, runs: Runs) -> dict[int, float]:
+    """Return one job's isolated seconds per epoch at every batch size of `runs` and every other one it may take.
+
+    Raises
+    ------
+    InvalidInput
+        If the profiles have no rate for a size in `runs`. A size that the mode allows, that the job never takes and
+        that has no rate is left out.
+    """
+    model, gpus = trace.model[index], int(trace.num_gpus[index])
+    allowed = profiles.batch_sizes(model, int(trace.batch_size[index]), gpus, trace.mode[index])
+    sizes = {size for size, _ in runs} | {size for size in allowed if (model, size, gpus) in profiles.rates}
+    try:
+        return {size: profiles.epoch_s(model, size, gpus) for size in sorted(sizes)}
+    except InvalidInput as error:
+        raise InvalidInput(error.field, error.value, error.why, index=index) from None
+
+
+def isolated_s(trace: Trace, profiles: Profiles) -> NDArray[np.float64]:
+    """Return each job's run time alone on its own GPUs along its true trajectory, shape (N,), in seconds.
+
+    This is the denominator of finish-time fairness before contention (Shockwave, Section 8.1).
+    """
+    seconds = np.empty(len(trace))
+    for index in range(len(trace)):
+        runs = trajectory(trace, index, profiles)
+        epoch_s = epoch_seconds(trace, index, profiles, runs)
+        seconds[index] = sum(epochs * epoch_s[size] for size, epochs in runs)
+    return seconds

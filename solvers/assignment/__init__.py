@@ -1,0 +1,1 @@
+"""Backends for assignments of GPUs to jobs."""

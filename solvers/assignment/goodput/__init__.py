@@ -1,0 +1,1 @@
+"""Goodput allocation by prices for GPUs."""

@@ -1,0 +1,123 @@
+"""Goodput allocation: an exact table for one type of GPU; prices, then the few choices they leave open, for several."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from ....formulations.assignment.goodput import GoodputAllocation
+from ....formulations.assignment.goodput_plan import GoodputPlan
+from ....formulations.program.model import Floats
+from ...backend import Answer, Availability, Backend, Progress, Task, unheard
+from ...external.highs import BACKEND as HIGHS
+from ...options import Options
+from ...reductions.outer_approximation.solve import run_backend
+from ...result import CLOSED_GAP, Limit, Reason
+from .prices import best_prices, filled
+
+VERSION = "1"
+# Beyond so many cells (jobs x GPUs) the exact table of one type gives way to prices.
+MOST_CELLS = 50_000_000
+# The share of the gap asked for that the integer program may leave.
+GAP_SHARE = 0.5
+
+
+class Goodput(Backend):
+    """One type of GPU: dynamic programming over jobs and GPUs, exact. Several types: prices and a small program.
+
+    The best prices of the types prove a bound, and give a plan after filling what is left of the GPUs. Configurations
+    that, by the bound, no better plan can use are dropped; HiGHS decides among the others if the gap asks for it.
+    """
+
+    name = "goodput"
+    licence = "Apache-2.0"
+    formulations = frozenset({"GoodputAllocation"})
+    honours = frozenset({"threads", "seed", "log"})
+    uses = frozenset({"highs"})
+
+    def probe(self) -> Availability:
+        """Say whether numba is installed."""
+        return Availability.with_numba(VERSION)
+
+    def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
+        """Solve the problem; a seed changes nothing, threads are for the integer program."""
+        options.no_own(self.name)
+        started = time.perf_counter()
+        problem: GoodputAllocation = task.problem
+        if len(problem.gpus) == 1 and len(problem.goodputs) * (int(problem.gpus[0]) + 1) <= MOST_CELLS:
+            plan = _exact(problem)
+            if options.log:
+                sys.stdout.write(f"exact table: objective {problem.evaluate(plan)[0]:.10g}\n")
+            note = "bound: the exact table over jobs and GPUs"
+            return Answer(claim=Reason.OPTIMAL, plan=plan, bound=problem.evaluate(plan)[0], notes=(note,))
+        prices, bound = best_prices(problem)
+        plan = filled(problem, prices)
+        objective = problem.evaluate(plan)[0]
+        on_progress(objective, bound, plan)
+        if options.log:
+            sys.stdout.write(f"prices: objective {objective:.10g}  bound {bound:.10g}\n")
+        notes = ["bound: Lagrangian, by prices of the GPU types"]
+        gap = max(options.abs_gap, max(options.rel_gap, CLOSED_GAP) * problem.gap_scale(objective))
+        if bound - objective <= gap:
+            return Answer(claim=Reason.OPTIMAL, plan=plan, bound=bound, notes=tuple(notes))
+        left = None if options.time_limit is None else options.time_limit - (time.perf_counter() - started)
+        if left is not None and left <= 0:
+            return Answer(claim=Reason.FEASIBLE, limit=Limit.TIME, plan=plan, bound=bound, notes=tuple(notes))
+        return _decided(problem, plan, objective, bound, prices, replace(options, time_limit=left), notes)
+
+
+def _exact(problem: GoodputAllocation) -> GoodputPlan:
+    """Return a best plan for one type of GPU."""
+    from .kernels import best_counts
+
+    job, _, rank = np.nonzero(problem.allowed & (problem.utilities > problem.idle_utility))
+    gains = problem.utilities[job, 0, rank] - problem.idle_utility
+    starts = np.searchsorted(job, np.arange(len(problem.goodputs) + 1))
+    counts = best_counts(gains, starts, rank, int(problem.gpus[0]))
+    return GoodputPlan(problem, np.zeros(len(counts), np.int64), counts)
+
+
+def _decided(
+    problem: GoodputAllocation,
+    plan: GoodputPlan,
+    objective: float,
+    bound: float,
+    prices: Floats,
+    options: Options,
+    notes: list[str],
+) -> Answer:
+    """Let HiGHS choose among the configurations that a plan better than this one may use.
+
+    At the prices, a job in another configuration than its best lowers the bound by the difference; where it would fall
+    below the plan in hand, the configuration is in no better plan.
+    """
+    jobs = len(problem.goodputs)
+    at = problem.utilities - prices[:, None] * np.arange(problem.goodputs.shape[2])
+    best = np.maximum(problem.idle_utility, at.reshape(jobs, -1).max(axis=1))
+    keep = (at - best[:, None, None]) / jobs + bound >= objective - 1e-12 * abs(objective)
+    program = problem.program(keep=keep)
+
+    # GAP_SHARE of the gap is HiGHS's; the rest is room for rounding.
+    asked = replace(options, rel_gap=GAP_SHARE * options.rel_gap, abs_gap=GAP_SHARE * options.abs_gap, warm_start=None)
+    answer = run_backend(HIGHS, Task(problem=problem, form="configurations", program=program), asked, unheard)
+    what = f"HiGHS on {program.num_columns} of {int(problem.allowed.sum())} configurations"
+    if answer.values is not None and program.residuals_at(answer.values).worst <= options.feasibility_tol:
+        found = problem.decode(np.rint(answer.values), keep=keep)
+        reached, residuals = problem.evaluate(found)
+        if residuals.worst == 0 and reached > objective:
+            plan, objective = found, reached
+            notes.append(f"plan: {what}")
+    proved = bound
+    if answer.claim is Reason.INFEASIBLE:  # not even to give nobody anything: it cannot be
+        return Answer(claim=Reason.NUMERICAL, plan=plan, bound=bound, message=f"{what} claims that there is no plan")
+    if answer.bound is not None and max(answer.bound, objective) < bound:
+        # A plan without the dropped configurations is within HiGHS's bound; one with them is no better than ours was.
+        proved = max(answer.bound, objective)
+        notes.append(f"bound: {what}")
+    return Answer(claim=Reason.OPTIMAL, limit=answer.limit, plan=plan, bound=proved, notes=tuple(notes))
+
+
+BACKEND = Goodput()

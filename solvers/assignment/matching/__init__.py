@@ -1,0 +1,1 @@
+"""AlloX's matching by shortest augmenting paths."""

@@ -1,0 +1,1 @@
+"""Conic programs by Clarabel."""

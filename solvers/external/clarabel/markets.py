@@ -1,0 +1,129 @@
+"""CES and Cobb-Douglas markets on Clarabel: solves until the gap closes, and what they find made sound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....formulations.markets.equilibrium import Equilibrium
+from ....formulations.markets.volatile import VolatileFisherMarket
+from ....formulations.program.model import Floats
+from ...backend import Answer, Progress
+from ...options import Options
+from ...result import CLOSED_GAP, Limit, Reason
+from .market_cones import MarketCones
+from .run import SHARE, SOLVED, TOLERANCE, limit_of, solved, stopped
+
+# Clarabel changes its way of scaling cones, for good, when a step is shorter than this; staying with the first takes
+# more steps, and gets through where the second stalls.
+PATIENT = {"min_switch_step_length": 1e-3}
+# Its own scaling of rows and columns helps as a rule, and now and then misleads.
+BARE = {"equilibrate_enable": False}
+# Solves of one market, until the gap is closed: settings, and whether in units of the best plan before.
+ATTEMPTS: tuple[tuple[dict[str, Any], bool], ...] = (
+    ({}, False), (PATIENT, False), ({}, True), (PATIENT, True), (BARE, False), (BARE, True),
+)  # fmt: skip
+# Rounds of proportional sharing after each solve; this share of the split by budgets is mixed in before, so that what
+# Clarabel rounds to nothing leaves nobody with nothing.
+SHARINGS, MIXED = 3, 1e-12
+
+
+def solve_market(
+    market: VolatileFisherMarket, options: Options, own: dict[str, Any], ends: float | None, on_progress: Progress
+) -> Answer:
+    """Solve a CES or Cobb-Douglas market; the answer's plan holds the best allocation and the best prices found."""
+    wanted = max(options.abs_gap / market.total_budget, options.rel_gap, CLOSED_GAP)
+    found = Found(market)
+    limit, message = None, ""
+    for settings, scaled in ATTEMPTS:
+        cones = MarketCones.of(market, found.allocation, scaled=scaled)
+        tolerance = TOLERANCE if found.allocation is None else min(TOLERANCE, SHARE * wanted * market.num_buyers)
+        solution = solved(cones, tolerance, options, {**settings, **own}, ends)
+        if solution is None:
+            limit = Limit.TIME
+            break
+        status = str(solution.status)
+        limit = limit_of(status, own) or (Limit.METHOD if status not in SOLVED else None)
+        message = "" if status == "Solved" else f"Clarabel: {status}"
+        found.take(*cones.read(solution))
+        if found.gap < np.inf:
+            on_progress(found.welfare, found.bound, found.plan)
+        if found.gap <= wanted or stopped(status, own):
+            break
+    if found.gap <= wanted:
+        return Answer(claim=Reason.OPTIMAL, plan=found.plan, message=message)
+    plan = None if found.allocation is None else found.plan
+    return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=limit or Limit.METHOD, plan=plan, message=message)
+
+
+class Found:
+    """The best allocation and the best prices so far, each by our own arithmetic."""
+
+    def __init__(self, market: VolatileFisherMarket) -> None:
+        self.market = market
+        self.allocation: Floats | None = None
+        self.prices: Floats | None = None
+        self.welfare, self.bound = -np.inf, np.inf
+
+    @property
+    def gap(self) -> float:
+        """The gap that the plan proves, in the sum of the budgets."""
+        return (self.bound - self.welfare) / self.market.total_budget
+
+    @property
+    def plan(self) -> Equilibrium:
+        """Allocation and prices as a sound equilibrium."""
+        return self.market.equilibrium(self.allocation, self.prices)
+
+    def take(self, allocation: Floats, prices: Floats) -> None:
+        """Weigh what a solve gave, and what rounds of proportional sharing make of it; of nan, of the split instead."""
+        market = self.market
+        split = (market.budgets / market.total_budget)[:, None, None] * market.capacities
+        split = np.where(market.arithmetic.wants, split, 0.0)
+        if not (np.isfinite(allocation).all() and np.isfinite(prices).all()):
+            allocation, prices = split, np.ones_like(prices)
+        mixed = (1.0 - MIXED) * np.clip(allocation, 0.0, market.capacities) + MIXED * split
+        sound = market.equilibrium(mixed, prices)
+        self._weigh(np.asarray(sound.allocation), sound.prices)
+        self._weigh(None, market.implied_prices(sound.allocation))
+        allocation, prices = np.asarray(sound.allocation), sound.prices
+        for _ in range(SHARINGS):
+            money = spending(market, allocation, prices)
+            prices = market.normal_prices(money.sum(axis=0) / market.capacities)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                allocation = np.where(money > 0, money / prices, 0.0)
+            sound = market.equilibrium(allocation, prices)
+            allocation = np.asarray(sound.allocation)
+            self._weigh(allocation, prices)
+
+    def _weigh(self, allocation: Floats | None, prices: Floats) -> None:
+        bound = self.market.bound_at(prices)
+        if bound < self.bound:
+            self.bound, self.prices = bound, prices
+        if allocation is None:
+            return
+        welfare = self.market.welfare(self.market.utilities_at(allocation))
+        if welfare > self.welfare or self.allocation is None:
+            self.welfare, self.allocation = welfare, allocation
+
+
+def spending(market: VolatileFisherMarket, allocation: Floats, prices: Floats) -> Floats:
+    """Return each budget over goods: over rounds by what they yield, over a round's resources as the family has it.
+
+    For substitutes (rho >= 0) by what each good adds to the utility there; for complements (rho < 0), where that
+    swings, as the prices ask. Both are at rest at the equilibrium, and near it each brings what it is given nearer.
+    """
+    if market.rho is None or market.rho > 0:
+        claims = market.arithmetic.claims(allocation)
+    else:
+        rho, wants = market.rho, market.arithmetic.wants
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = (np.log(market.utilities) - rho * np.log(prices)) / (1.0 - rho)  # log of w^sigma p^(1 - sigma)
+        terms = np.where(wants, terms, -np.inf)
+        most = terms.max(axis=1, keepdims=True)
+        parts = np.where(wants, np.exp(terms - np.where(np.isfinite(most), most, 0.0)), 0.0)
+        sums = parts.sum(axis=1, keepdims=True)
+        claims = parts / np.where(sums > 0, sums, 1.0) * market.arithmetic.rates(allocation)[:, None, :]
+    total = claims.sum(axis=(1, 2), keepdims=True)
+    return np.asarray(market.budgets[:, None, None] * claims / np.where(total > 0, total, 1.0))

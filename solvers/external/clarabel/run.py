@@ -1,0 +1,103 @@
+"""One run of Clarabel: its settings from our options and the caller's own, and what its statuses mean."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Protocol
+
+from ....formulations.errors import InvalidInput
+from ....formulations.program.model import Floats
+from ...options import Options
+from ...result import Limit
+
+# What our common options already say, so that one thing is never said twice.
+COVERED = {
+    "time_limit": "time_limit",
+    "tol_gap_abs": "rel_gap",
+    "tol_gap_rel": "rel_gap",
+    "tol_feas": "feasibility_tol",
+    "max_threads": "threads",
+    "verbose": "log",
+}
+# The last steps cost little, and the duals, which prove the bound, gain most from them: it is always asked for this.
+TOLERANCE = 1e-10
+# A later solve, around a point near the optimum, is asked for this share of the gap wanted, and for no less than LEAST.
+SHARE, LEAST = 0.1, 1e-17
+# A constraint may be off by this share of our tolerance, in Clarabel's own measure, relative to the data.
+TOLERANCE_SHARE = 1e-3
+LIMITS = {
+    "MaxIterations": Limit.ITERATIONS,
+    "MaxTime": Limit.TIME,
+    "CallbackTerminated": Limit.INTERRUPTED,
+    "InsufficientProgress": Limit.METHOD,
+}
+STOPPED = ("MaxIterations", "MaxTime", "CallbackTerminated")
+SOLVED = ("Solved", "AlmostSolved")
+
+
+class Stated(Protocol):
+    """A problem as ``min cost @ x`` over ``right - matrix @ x`` in a product of cones."""
+
+    @property
+    def cost(self) -> Floats:
+        """By column."""
+        ...
+
+    @property
+    def matrix(self) -> Any:
+        """A csc_array."""
+        ...
+
+    @property
+    def right(self) -> Floats:
+        """By row."""
+        ...
+
+    def kinds(self) -> list[Any]:
+        """Return the cones as Clarabel names them."""
+        ...
+
+
+def solved(stated: Stated, tolerance: float, options: Options, own: dict[str, Any], ends: float | None) -> Any:
+    """Run Clarabel; None when there is no time left. InvalidInput for an own option that it does not have."""
+    import clarabel
+    from scipy.sparse import csc_array
+
+    settings = clarabel.DefaultSettings()
+    settings.verbose = options.log
+    settings.max_threads = options.threads
+    settings.tol_gap_rel = settings.tol_gap_abs = max(tolerance, LEAST)
+    settings.tol_feas = min(TOLERANCE, TOLERANCE_SHARE * options.feasibility_tol)
+    for name, value in own.items():
+        _set(settings, name, value)
+    if ends is not None:
+        left = ends - time.perf_counter()
+        if left <= 0:
+            return None
+        settings.time_limit = left
+    nothing = csc_array((len(stated.cost), len(stated.cost)))
+    return clarabel.DefaultSolver(nothing, stated.cost, stated.matrix, stated.right, stated.kinds(), settings).solve()
+
+
+def stopped(status: str, own: dict[str, Any]) -> bool:
+    """Whether a limit that was asked for ended the run, so that there is no other."""
+    return status in STOPPED and not (status == "MaxIterations" and "max_iter" not in own)
+
+
+def limit_of(status: str, own: dict[str, Any]) -> Limit | None:
+    """Return what ended the run; Clarabel's own count of iterations is its method's end."""
+    if status == "MaxIterations" and "max_iter" not in own:
+        return Limit.METHOD
+    return LIMITS.get(status)
+
+
+def _set(settings: Any, name: str, value: Any) -> None:
+    field = f"backend_options['clarabel'][{name!r}]"
+    if not isinstance(name, str) or not hasattr(settings, name) or callable(getattr(settings, name)):
+        raise InvalidInput(field, value, "Clarabel has no such setting")
+    if isinstance(value, bool) is not isinstance(getattr(settings, name), bool):
+        raise InvalidInput(field, value, "Clarabel does not take this value")
+    try:
+        setattr(settings, name, value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(field, value, "Clarabel does not take this value") from None

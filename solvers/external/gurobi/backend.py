@@ -1,0 +1,178 @@
+"""Gurobi: linear and mixed-integer programs as arrays, and logarithms as Gurobi knows them itself."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from typing import Any
+
+from ....formulations.errors import BackendUnavailable, InvalidInput, LicenseLimit
+from ....formulations.program.model import ProblemClass, Program
+from ....formulations.program.to_gurobi import gurobi_model, log_terms
+from ...backend import Answer, Availability, Backend, Progress, Task, gaps
+from ...options import Options
+from ...result import Limit, Reason
+from .licence import (
+    BUNDLED_LOG_SIZE,
+    LICENCE_PARAMETERS,
+    TOO_LARGE,
+    advice,
+    availability,
+    check_size,
+    described_size,
+    logs_fit,
+)
+from .run import run
+
+# What our common options already say, so that one thing is never said twice.
+COVERED = {
+    "TimeLimit": "time_limit",
+    "MIPGap": "rel_gap",
+    "MIPGapAbs": "abs_gap",
+    "FeasibilityTol": "feasibility_tol",
+    "IntFeasTol": "feasibility_tol",
+    "Threads": "threads",
+    "Seed": "seed",
+    "OutputFlag": "log",
+    "LogToConsole": "log",
+}
+# Gurobi adds up rows in its own order: a tenth of our tolerance leaves room for ours.
+TOLERANCE_SHARE = 0.1
+FINEST = 1e-9  # the smallest tolerance that Gurobi takes
+# Whole numbers are rounded and logarithms recomputed after Gurobi has compared its gap: room for what that moves.
+GAP_SHARE, LOG_GAP_SHARE = 0.99, 0.5
+LARGEST_SEED = 2_000_000_000
+# The barrier for smooth programs. The gap proved after it is about its complementarity times the number of columns.
+SMOOTH = {"OptimalityTarget": 1, "NLBarCFeasTol": 1e-10, "NLBarDFeasTol": 1e-9, "NLBarPFeasTol": 1e-9}
+
+LOGS_TOO_MANY = f"beyond {BUNDLED_LOG_SIZE} variables its licence allows no logarithms of Gurobi's own: tangent cuts"
+
+# Parameters that are values of the objective.
+IN_OBJECTIVE = {"BestObjStop", "BestBdStop", "Cutoff"}
+
+
+class Gurobi(Backend):
+    """Gurobi through gurobipy, given arrays."""
+
+    name = "gurobi"
+    licence = "commercial"
+    classes = frozenset(ProblemClass)
+    honours = frozenset({"threads", "seed", "warm_start", "log"})
+
+    def probe(self) -> Availability:
+        """Say whether gurobipy is installed, and what its licence limits."""
+        return availability()
+
+    def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
+        """Hand the program over as arrays, stream incumbents and bounds, and read what Gurobi proved."""
+        import gurobipy as gp
+
+        program = task.program
+        assert program is not None
+        started = time.perf_counter()
+        own = options.own(self.name, COVERED)
+        for name in IN_OBJECTIVE & own.keys():
+            if isinstance(own[name], float):
+                own[name] *= task.objective_factor
+        limited = bool(self.probe().limit) and not LICENCE_PARAMETERS & own.keys()
+        if limited:
+            check_size(program)
+        try:
+            native = not len(log_terms(program)) or (_knows_logs(program) and (logs_fit(program) or not limited))
+            if native:
+                with _environment(program, options, own) as env, gurobi_model(program, env, names=False) as model:
+                    answer = run(model, task, options, own, on_progress)
+                if answer is not None:
+                    return answer
+            if options.time_limit is not None:
+                options = options.with_time(max(0.0, options.time_limit - (time.perf_counter() - started)))
+            answer = self._by_tangents(task, options, on_progress, limited)
+            if limited and _knows_logs(program) and not logs_fit(program):
+                answer = replace(answer, notes=(*answer.notes, LOGS_TOO_MANY))
+            return answer
+        except gp.GurobiError as error:
+            codes = gp.GRB.Error
+            if error.errno == TOO_LARGE:
+                raise LicenseLimit(f"{described_size(program)}: beyond this Gurobi's licence; {advice()}") from None
+            if error.errno in (codes.NO_LICENSE, codes.NETWORK, codes.JOB_REJECTED, codes.CLOUD):
+                raise BackendUnavailable(
+                    f"Gurobi's licence does not work: {error}. Renew it (what comes with gurobipy ends after some two "
+                    "years: pip install --upgrade gurobipy), or use backend='highs'"
+                ) from None
+            if error.errno == codes.OUT_OF_MEMORY:
+                return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.MEMORY, message=f"Gurobi: {error}")
+            raise
+
+    def _by_tangents(self, task: Task, options: Options, on_progress: Progress, limited: bool) -> Answer:
+        from ...reductions.outer_approximation.solve import solve_by_tangents
+        from .row_relaxation import WithinLicence
+
+        try:
+            return solve_by_tangents(WithinLicence(self) if limited else self, task, options, on_progress)
+        except LicenseLimit as error:  # the cuts have outgrown it; what was found until then has been reported
+            return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.METHOD, message=f"tangent cuts ended: {error}")
+
+
+def _knows_logs(program: Program) -> bool:
+    """Whether this version of Gurobi has a method that is fit for the program's logarithms."""
+    import gurobipy as gp
+
+    # Integer programs take the search of 12. It closes no fine gap on continuous ones: they take the barrier of 13.
+    return hasattr(gp, "nlfunc") and (bool(program.integer.any()) or hasattr(gp.GRB.Param, "OptimalityTarget"))
+
+
+def _environment(program: Program, options: Options, own: dict[str, Any]) -> Any:
+    """Return a started environment with all parameters; InvalidInput for an own option that Gurobi refuses."""
+    import gurobipy as gp
+
+    env = gp.Env(empty=True)
+    try:
+        for name, value in _parameters(program, options).items():
+            env.setParam(name, value)
+        for name, value in own.items():
+            _set_own(env, name, value)
+        env.start()
+    except BaseException:
+        env.dispose()
+        raise
+    return env
+
+
+def _parameters(program: Program, options: Options) -> dict[str, Any]:
+    tolerance = max(FINEST, TOLERANCE_SHARE * options.feasibility_tol)
+    relative, absolute = gaps(program, options)
+    logs, integer = len(log_terms(program)) > 0, program.integer.any()
+    share = LOG_GAP_SHARE if logs else GAP_SHARE
+    found = {
+        "LogToConsole": int(options.log),
+        "TimeLimit": math.inf if options.time_limit is None else options.time_limit,
+        "MIPGap": share * relative,
+        "MIPGapAbs": share * absolute,
+        "FeasibilityTol": FINEST if logs else tolerance,
+        "IntFeasTol": tolerance,
+        "OptimalityTol": FINEST,  # the bound of an LP is what its duals prove
+        "Threads": options.threads,
+        "Seed": options.seed % LARGEST_SEED,
+    }
+    if options.threads > 1 and not integer:
+        found["Method"] = 4  # several methods race for an LP: let the race end the same way every time
+    return found | (SMOOTH if logs and not integer else {})
+
+
+def _set_own(env: Any, name: str, value: Any) -> None:
+    import gurobipy as gp
+
+    field = f"backend_options['gurobi'][{name!r}]"
+    if str(name).startswith("_") or not hasattr(gp.GRB.Param, str(name)):
+        raise InvalidInput(field, value, "Gurobi has no parameter of this name (they are spelt as in its manual)")
+    kind = type(env.getParam(name))
+    if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else kind):
+        raise InvalidInput(field, value, f"must be of type {kind.__name__}")  # Gurobi would cut 2.7 to 2
+    try:
+        env.setParam(name, value)
+    except gp.GurobiError as error:
+        raise InvalidInput(field, value, str(error)) from None
+
+
+BACKEND = Gurobi()

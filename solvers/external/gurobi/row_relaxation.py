@@ -1,0 +1,266 @@
+"""Tangent cuts within a small licence: a row for each cut that counts, where a column for every segment is too many."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....formulations.errors import LicenseLimit
+from ....formulations.program.model import Csr, Floats, Indices, Program
+from ...backend import Answer, Availability, Backend, Progress, Task
+from ...options import Options
+from ...reductions.outer_approximation.points import is_first, is_last, starts_of
+from ...reductions.outer_approximation.relaxation import side_by_side, stacked
+from ...reductions.outer_approximation.state import quiet
+from ...result import Reason
+from .licence import BUNDLED_SIZE, check_size
+
+# Linear programs for one relaxation: each adds the lines that its optimum violates.
+MOST_ROUNDS = 40
+# The share of the licence's rows that lines fill at first.
+FILLED = 0.6
+# A cut counts as violated beyond this share of the term's worth, or of 1.
+VIOLATED = 1e-9
+
+
+class WithinLicence(Backend):
+    """Hands linear programs on to Gurobi; relaxations with more segments than its licence has columns, by rows.
+
+    Each relaxation of `tangent_program` has a column for each segment of its envelopes. The same relaxation has one
+    column for each logarithm and a row for each segment, of which an optimum needs two at most. So only those are
+    stated that an optimum so far has violated.
+    """
+
+    name = "gurobi"
+
+    def __init__(self, gurobi: Backend) -> None:
+        self._gurobi = gurobi
+        self.licence, self.classes, self.honours = gurobi.licence, gurobi.classes, gurobi.honours
+
+    def probe(self) -> Availability:
+        """Say what Gurobi says."""
+        return self._gurobi.probe()
+
+    def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
+        """Solve a linear program, or raise LicenseLimit."""
+        program = task.program
+        assert program is not None
+        try:
+            check_size(program)
+        except LicenseLimit:
+            if "segment" not in program.columns or program.integer.any():
+                raise
+            return self._by_rows(_Envelopes.of(program), options)
+        return self._gurobi.solve(task, options, on_progress)
+
+    def _by_rows(self, envelopes: _Envelopes, options: Options) -> Answer:
+        started = time.perf_counter()
+        chosen, limit = envelopes.first_choice(), options.time_limit
+        for _ in range(MOST_ROUNDS):
+            if limit is not None:
+                options = options.with_time(max(0.0, limit - (time.perf_counter() - started)))
+            program = envelopes.program(chosen)
+            check_size(program)
+            task = Task(problem=program, form=program.forms[0], program=program)
+            answer = self._gurobi.solve(task, options, quiet)
+            ends = envelopes.last_lines()
+            if answer.claim in (Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED) and (ends & ~chosen).any():
+                chosen = chosen | ends
+                continue
+            if answer.values is None or answer.claim is not Reason.OPTIMAL:
+                return envelopes.translated(answer, chosen)
+            violated = envelopes.violated(answer.values) & ~chosen
+            if not violated.any():
+                return envelopes.translated(answer, chosen)
+            previous, chosen = chosen, envelopes.next_choice(chosen, violated, answer.values)
+        return envelopes.translated(answer, previous)  # of fewer lines: still a relaxation, and its point a point
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Envelopes:
+    """A relaxation with segments, read as the envelopes of lines that it means.
+
+    Attributes
+    ----------
+    given : Program
+    term : ndarray of int, shape (S,)
+        Of each segment.
+    starts, slopes, heights : ndarray of float, shape (S,)
+        Of the line through each segment: where it starts, its slope, and its height at 0.
+    insides : Csr
+        Row k holds minus what is inside logarithm k, over the program's own columns.
+    offsets, least : ndarray of float, shape (K,)
+        Offset of what is inside, and its least value.
+    guarded : ndarray of int
+        The logarithms whose inside the columns' own bounds do not keep above its least value.
+    """
+
+    given: Program
+    term: Indices
+    starts: Floats
+    slopes: Floats
+    heights: Floats
+    insides: Csr
+    offsets: Floats
+    least: Floats
+    guarded: Indices
+
+    @classmethod
+    def of(cls, given: Program) -> _Envelopes:
+        n, m = len(given.columns["original"]), len(given.rows["original"])
+        K = given.num_rows - m
+        row, own = given.matrix.row_of_entry(), given.matrix.columns < n
+        below = row >= m
+        term = np.empty(given.num_columns - n, dtype=np.int64)
+        term[given.matrix.columns[below & ~own] - n] = row[below & ~own] - m
+        widths, slopes = given.upper[n:], given.objective[n:]
+        ends = _running(np.where(is_last(term), 0.0, widths), term)
+        worth = _running(np.where(is_last(term), 0.0, widths * slopes), term)
+        starts, reached = (np.where(is_first(term), 0.0, np.roll(each, 1)) for each in (ends, worth))
+        inside = below & own
+        offsets = given.row_upper[m:]
+        least = np.asarray(np.bincount(term, weights=given.lower[n:], minlength=K), dtype=np.float64)
+        values, columns = given.matrix.values[inside], given.matrix.columns[inside]
+        most = values * np.where(values > 0, given.upper[columns], given.lower[columns])
+        return cls(
+            given=given,
+            term=term,
+            starts=starts,
+            slopes=slopes,
+            heights=reached - slopes * starts,
+            insides=Csr(starts_of(np.bincount(row[inside] - m, minlength=K)), columns, values),
+            offsets=offsets,
+            least=least,
+            guarded=np.flatnonzero(np.bincount(row[inside] - m, weights=most, minlength=K) > offsets - least),
+        )
+
+    @property
+    def _sizes(self) -> tuple[int, int, int]:
+        """Columns and rows of the program itself, and logarithms."""
+        return len(self.given.columns["original"]), len(self.given.rows["original"]), len(self.offsets)
+
+    def program(self, chosen: NDArray[np.bool_]) -> Program:
+        """Return the relaxation that states the chosen lines alone: a column more for each logarithm."""
+        n, m, K = self._sizes
+        given, lines = self.given, np.flatnonzero(chosen)
+        term = self.term[lines]
+        lengths = np.diff(self.insides.starts)[term]
+        entries = np.repeat(self.insides.starts[term], lengths) + _ranks(lengths)
+        slopes = np.repeat(self.slopes[lines], lengths)
+        tilted = Csr(starts_of(lengths), self.insides.columns[entries], self.insides.values[entries] * slopes)
+        rows = side_by_side(tilted, Csr(np.arange(len(lines) + 1), n + term, np.ones(len(lines))))
+        first = slice(0, given.matrix.starts[m])
+        original = Csr(given.matrix.starts[: m + 1], given.matrix.columns[first], given.matrix.values[first])
+        guards, at = np.diff(self.insides.starts)[self.guarded], self.insides.starts[self.guarded]
+        entries = np.repeat(at, guards) + _ranks(guards)
+        guard = Csr(starts_of(guards), self.insides.columns[entries], self.insides.values[entries])
+        below = self.heights[lines] + self.slopes[lines] * self.offsets[term]
+        G, free = len(self.guarded), np.full(K, np.inf)
+        return Program(
+            sense=given.sense,
+            objective=np.concatenate((given.objective[:n], np.ones(K))),
+            lower=np.concatenate((given.lower[:n], -free)),
+            upper=np.concatenate((given.upper[:n], free)),
+            integer=np.zeros(n + K, dtype=bool),
+            matrix=stacked(stacked(original, guard), rows),
+            row_lower=np.concatenate((given.row_lower[:m], np.full(G + len(lines), -np.inf))),
+            row_upper=np.concatenate((given.row_upper[:m], (self.offsets - self.least)[self.guarded], below)),
+            offset=given.offset,
+            columns={"original": np.arange(n), "height": n + np.arange(K)},
+            rows={
+                "original": np.arange(m),
+                "inside": m + np.arange(G),
+                "line": m + G + np.arange(len(lines)),
+            },
+            gap_unit=given.gap_unit,
+        )
+
+    def inside(self, values: Floats) -> Floats:
+        """Return what is inside each logarithm, shape (K,), in the unit of its segments."""
+        return np.maximum(self.offsets - self.insides.times(values), 0.0)
+
+    def violated(self, values: Floats) -> NDArray[np.bool_]:
+        """Return the line that holds at each logarithm's place, where the height found is above it, shape (S,)."""
+        at = self._line_at(self.inside(values))
+        height = values[self._sizes[0] :]
+        true = self.heights[at] + self.slopes[at] * self.inside(values)
+        found = np.zeros(len(self.term), dtype=bool)
+        found[at[height - true > VIOLATED * np.maximum(1.0, np.abs(true))]] = True
+        return found
+
+    def first_choice(self) -> NDArray[np.bool_]:
+        """Return lines to begin with: all if they fit, else those nearest to the middle, which is the unit."""
+        room, K = self._room(), len(self.offsets)
+        if len(self.term) <= room:
+            return np.ones(len(self.term), dtype=bool)
+        ends = np.where(is_last(self.term), np.inf, np.roll(self.starts, -1))
+        with np.errstate(divide="ignore"):
+            away = np.maximum(np.maximum(np.log(self.starts), -np.log(ends)), 0.0)
+        order = np.lexsort((away, self.term))
+        counts = np.bincount(self.term, minlength=K)
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = _ranks(counts)
+        return np.asarray(rank < max(1, int(FILLED * room) // K))
+
+    def next_choice(self, chosen: NDArray[np.bool_], violated: NDArray[np.bool_], values: Floats) -> NDArray[np.bool_]:
+        """Return the lines chosen and those violated; where they do not all fit, without those least near to tight."""
+        many = int((chosen | violated).sum()) - self._room()
+        if many > 0:
+            height = values[self._sizes[0] :][self.term]
+            above = self.heights + self.slopes * self.inside(values)[self.term] - height
+            droppable = np.flatnonzero(chosen & ~violated & (above > VIOLATED * np.maximum(1.0, np.abs(height))))
+            chosen = chosen.copy()
+            chosen[droppable[np.argsort(-above[droppable])[:many]]] = False
+        return chosen | violated
+
+    def last_lines(self) -> NDArray[np.bool_]:
+        """Return the line furthest out of each logarithm: with all of them, no relaxation is unbounded in vain."""
+        return is_last(self.term)
+
+    def translated(self, answer: Answer, chosen: NDArray[np.bool_]) -> Answer:
+        """Return the answer in the terms of the relaxation that was given."""
+        n, m, _ = self._sizes
+        values = duals = reduced = ray = None
+        if answer.values is not None:
+            place = self.inside(answer.values)[self.term]
+            filled = np.clip(place - self.starts, 0.0, self.given.upper[n:])
+            values = np.concatenate((answer.values[:n], filled))
+        if answer.duals is not None:
+            duals = self._joined(answer.duals, chosen)
+            if answer.reduced_costs is not None:
+                reduced = np.concatenate((answer.reduced_costs[:n], self.slopes - duals[m:][self.term]))
+        if answer.ray is not None:
+            ray = self._joined(answer.ray, chosen)
+        return replace(answer, values=values, duals=duals, reduced_costs=reduced, ray=ray)
+
+    def _joined(self, multipliers: Floats, chosen: NDArray[np.bool_]) -> Floats:
+        """Return multipliers of the program's rows and of the insides: each line's counts by its slope."""
+        _, m, K = self._sizes
+        lines, G = np.flatnonzero(chosen), len(self.guarded)
+        steep = np.bincount(self.term[lines], weights=multipliers[m + G :] * self.slopes[lines], minlength=K)
+        inside = np.asarray(steep, dtype=np.float64)
+        inside[self.guarded] += multipliers[m : m + G]
+        return np.concatenate((multipliers[:m], inside))
+
+    def _room(self) -> int:
+        return BUNDLED_SIZE - self._sizes[1] - len(self.guarded)
+
+    def _line_at(self, inside: Floats) -> Indices:
+        """Return which line holds at these places, one for each logarithm."""
+        before = np.bincount(self.term, weights=self.starts <= inside[self.term], minlength=len(inside))
+        counts = np.bincount(self.term, minlength=len(inside))
+        return np.asarray(starts_of(counts)[:-1] + np.maximum(before, 1).astype(np.int64) - 1)
+
+
+def _running(values: Floats, term: Indices) -> Floats:
+    """Return sums up to each value within its term."""
+    total = np.cumsum(values)
+    before = np.where(is_first(term), total - values, -np.inf)
+    return np.asarray(total - np.maximum.accumulate(before))
+
+
+def _ranks(lengths: Indices) -> Indices:
+    return np.arange(int(lengths.sum())) - np.repeat(starts_of(lengths)[:-1], lengths)

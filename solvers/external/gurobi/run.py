@@ -1,0 +1,219 @@
+"""One solve by Gurobi of a model that is built and set: run it, listen, and read what is proved."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ....formulations.program.model import Floats, Program
+from ....formulations.program.to_gurobi import gurobi_values, log_terms, status_name
+from ...backend import Answer, Progress, Task
+from ...options import Options
+from ...result import CLOSED_GAP, Limit, Reason
+
+
+def run(model: Any, task: Task, options: Options, own: dict[str, Any], on_progress: Progress) -> Answer | None:
+    """Return Gurobi's answer; None where logarithms are better left to tangent cuts."""
+    program = task.program
+    assert program is not None
+    notes = () if task.start is None else _start(model, program, task.start, options, own, on_progress)
+    if len(log_terms(program)) and not program.integer.any():
+        return _smooth_optimum(model, program, options, notes, on_progress)
+    _optimize(model, program, on_progress)
+    return _answer(model, program, options, notes)
+
+
+def _start(
+    model: Any, program: Program, start: Floats, options: Options, own: dict[str, Any], on_progress: Progress
+) -> tuple[str, ...]:
+    """Hand the warm start over, and return what becomes of it."""
+    from gurobipy import GRB
+
+    columns, given = _columns(model, program), np.isfinite(start)
+    rest = "Gurobi completes the rest"
+    if program.integer.any():
+        model.setAttr("Start", columns, np.where(given, start, GRB.UNDEFINED))
+    elif len(log_terms(program)):
+        rest = "which Gurobi's barrier does not use"
+    elif "Method" not in own:
+        model.setAttr("PStart", columns, np.where(given, start, np.clip(0.0, program.lower, program.upper)))
+        model.setParam("Method", 0)  # the primal simplex is the one method for LPs that goes on from a point
+    if not given.all():
+        return (f"warm start: {int(given.sum())} of {program.num_columns} columns given, {rest}",)
+    worst, objective = program.residuals_at(start).worst, program.objective_at(start)
+    if worst > options.feasibility_tol:
+        return (f"warm start violates the program by {worst:.3g}: Gurobi may repair or drop it",)
+    if not math.isfinite(objective):
+        return ("warm start leaves a logarithm with nothing inside: Gurobi may repair or drop it",)
+    on_progress(objective, _nothing_proved(program), start.copy())
+    return (f"warm start accepted, objective {objective:.12g}",)
+
+
+def _optimize(model: Any, program: Program, on_progress: Progress) -> None:
+    """Optimise, reporting incumbents and bounds; an error of the listener's ends the solve and is raised."""
+    from gurobipy import GRB, gurobi
+
+    at, columns = GRB.Callback, _columns(model, program)
+    sign = 1.0 if program.sense == "max" else -1.0
+    said: tuple[float, float] | None = None
+    errors: list[BaseException] = []
+
+    def hear(model: Any, where: int) -> None:
+        nonlocal said
+        incumbent = None
+        if where == at.MIPSOL:
+            best, bound = model.cbGet(at.MIPSOL_OBJBST), model.cbGet(at.MIPSOL_OBJBND)
+            found = model.cbGet(at.MIPSOL_OBJ)
+            if abs(best) >= GRB.INFINITY or sign * found >= sign * best:  # Gurobi tells of worse ones as well
+                best, incumbent = found, np.array(model.cbGetSolution(columns))
+        elif where == at.MIP:
+            best, bound = model.cbGet(at.MIP_OBJBST), model.cbGet(at.MIP_OBJBND)
+        else:
+            return
+        if incumbent is not None or (best, bound) != said:
+            said = best, bound
+            known = bound if abs(bound) < GRB.INFINITY else _nothing_proved(program)
+            on_progress(best if abs(best) < GRB.INFINITY else None, known, incumbent)
+
+    def callback(model: Any, where: int) -> None:
+        if errors:
+            return
+        try:
+            hear(model, where)
+        except BaseException as error:  # Gurobi would print it and go on
+            errors.append(error)
+            model.terminate()
+
+    if gurobi.version() >= (13,):
+        model.optimize(callback, wheres=[at.MIP, at.MIPSOL])  # spares thousands of calls from elsewhere
+    else:
+        model.optimize(callback)
+    if errors:
+        raise errors[0]
+
+
+def _answer(model: Any, program: Program, options: Options, notes: tuple[str, ...]) -> Answer:
+    from gurobipy import GRB
+
+    status, integer = model.Status, bool(program.integer.any())
+    if status in (GRB.INFEASIBLE, GRB.INF_OR_UNBD, GRB.UNBOUNDED):
+        return _without_optimum(model, program, options, notes)
+    limits = {
+        GRB.TIME_LIMIT: Limit.TIME,
+        GRB.WORK_LIMIT: Limit.TIME,  # of Gurobi's own clock, which counts work
+        GRB.ITERATION_LIMIT: Limit.ITERATIONS,
+        GRB.NODE_LIMIT: Limit.NODES,
+        GRB.SOLUTION_LIMIT: Limit.SOLUTIONS,
+        GRB.MEM_LIMIT: Limit.MEMORY,
+        GRB.INTERRUPTED: Limit.INTERRUPTED,
+    }
+    values = duals = reduced = bound = None
+    claim = Reason.NO_SOLUTION_FOUND
+    limit: Limit | None = limits.get(status, Limit.METHOD)
+    if status == GRB.OPTIMAL:
+        claim, limit = Reason.OPTIMAL, None
+    elif status == GRB.NUMERIC:
+        claim, limit = Reason.NUMERICAL, None
+    if model.SolCount > 0:
+        values = gurobi_values(program, model)
+        if claim is Reason.OPTIMAL and not integer:
+            duals, reduced = _prices(model, program)
+    if integer and abs(model.ObjBound) < GRB.INFINITY:
+        bound = model.ObjBound
+    message = "" if claim is Reason.OPTIMAL else f"Gurobi: {status_name(status)}"
+    return Answer(
+        claim=claim,
+        limit=limit,
+        message=message,
+        values=values,
+        bound=bound,
+        duals=duals,
+        reduced_costs=reduced,
+        notes=notes,
+    )
+
+
+def _without_optimum(model: Any, program: Program, options: Options, notes: tuple[str, ...]) -> Answer:
+    """Tell infeasible from unbounded, and prove the former where it can be: solve again, for any point at all.
+
+    Gurobi's "unbounded" says that there is a ray, not that there is a plan.
+    """
+    from gurobipy import GRB
+
+    first, integer = model.Status, bool(program.integer.any())
+    if first == GRB.INFEASIBLE and integer:
+        return Answer(claim=Reason.INFEASIBLE, notes=notes)
+    _set_time_left(model, options)
+    model.setParam("InfUnbdInfo", 1)
+    model.setObjective(0.0)
+    model.optimize()
+    if model.Status == GRB.INFEASIBLE:
+        ray = None if integer else np.array(model.getAttr("FarkasDual", model.getConstrs()))
+        return Answer(claim=Reason.INFEASIBLE, ray=ray, notes=notes)
+    if model.SolCount == 0:
+        claim = Reason.INFEASIBLE if first == GRB.INFEASIBLE else Reason.INFEASIBLE_OR_UNBOUNDED
+    elif first == GRB.INFEASIBLE:
+        return Answer(claim=Reason.NUMERICAL, message="Gurobi: INFEASIBLE, and then a point without the objective")
+    else:
+        claim = Reason.UNBOUNDED
+    message = f"Gurobi: {status_name(first)}" if claim is Reason.INFEASIBLE_OR_UNBOUNDED else ""
+    return Answer(claim=claim, message=message, notes=notes)
+
+
+def _smooth_optimum(
+    model: Any, program: Program, options: Options, notes: tuple[str, ...], on_progress: Progress
+) -> Answer | None:
+    """Solve a continuous program with logarithms by Gurobi's barrier, and prove the optimum by one linear program.
+
+    The barrier calls its point locally optimal; in a concave program that is the optimum, and no bound comes with it.
+    The proof: with every logarithm replaced by its tangent at that point, the duals of the linear program bound the
+    program itself. None if they do not close the gap.
+    """
+    from gurobipy import GRB
+
+    model.optimize()
+    if model.SolCount == 0:
+        return None
+    values = gurobi_values(program, model)
+    inside, used = program.log_matrix.times(values) + program.log_offsets, program.log_weights > 0
+    if (inside[used] <= 0).any() or program.residuals_at(values).worst > options.feasibility_tol:
+        return None
+    objective = program.objective_at(values)
+    on_progress(objective, _nothing_proved(program), values)
+
+    slopes = np.where(used, program.log_weights / np.where(used, inside, 1.0), 1.0)
+    entries = program.log_matrix.values * np.where(used, slopes, 0.0)[program.log_matrix.row_of_entry()]
+    tangent = np.bincount(program.log_matrix.columns, weights=entries, minlength=program.num_columns)
+    model.remove(model.getGenConstrs())
+    model.setMObjective(None, program.objective + tangent, 0.0, xc=_columns(model, program))
+    model.setParam("OptimalityTarget", -1)
+    _set_time_left(model, options)
+    model.optimize()
+    if model.Status != GRB.OPTIMAL:
+        return None
+    duals, reduced = _prices(model, program)
+    gap = abs(program.linear_bound(duals, slopes) - objective)
+    if gap > options.abs_gap and gap > max(options.rel_gap, CLOSED_GAP) * program.gap_scale(objective):
+        return None
+    return Answer(claim=Reason.OPTIMAL, values=values, duals=duals, reduced_costs=reduced, slopes=slopes, notes=notes)
+
+
+def _prices(model: Any, program: Program) -> tuple[Floats, Floats]:
+    """Return duals by row and reduced costs by column; their signs are ours, for max and min alike."""
+    return np.array(model.getAttr("Pi", model.getConstrs())), np.array(model.getAttr("RC", _columns(model, program)))
+
+
+def _columns(model: Any, program: Program) -> list[Any]:
+    variables: list[Any] = model.getVars()
+    return variables[: program.num_columns]
+
+
+def _set_time_left(model: Any, options: Options) -> None:
+    if options.time_limit is not None:
+        model.setParam("TimeLimit", max(0.0, options.time_limit - model.Runtime))
+
+
+def _nothing_proved(program: Program) -> float:
+    return math.inf if program.sense == "max" else -math.inf

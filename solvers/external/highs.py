@@ -1,0 +1,205 @@
+"""HiGHS: the default solver of linear and mixed-integer programs."""
+
+from __future__ import annotations
+
+import math
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from ...formulations.errors import InvalidInput
+from ...formulations.program.model import ProblemClass, Program
+from ..backend import Answer, Availability, Backend, Progress, Task, gaps
+from ..options import Options
+from ..result import Limit, Reason
+
+# What our common options already say, so that one thing is never said twice.
+COVERED = {
+    "time_limit": "time_limit",
+    "mip_rel_gap": "rel_gap",
+    "mip_abs_gap": "abs_gap",
+    "primal_feasibility_tolerance": "feasibility_tol",
+    "mip_feasibility_tolerance": "feasibility_tol",
+    "threads": "threads",
+    "random_seed": "seed",
+    "output_flag": "log",
+    "log_to_console": "log",
+}
+# Options that are values of the objective.
+IN_OBJECTIVE = ("objective_bound", "objective_target")
+# HiGHS adds up rows in its own order: a tenth of our tolerance leaves room for ours.
+TOLERANCE_SHARE = 0.1
+SMALLEST_TOLERANCE = 1e-10
+
+
+class Highs(Backend):
+    """HiGHS through its own Python interface, given arrays."""
+
+    name = "highs"
+    licence = "MIT"
+    classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
+    honours = frozenset({"threads", "seed", "warm_start", "log"})
+
+    def probe(self) -> Availability:
+        """Say whether highspy is installed."""
+        if find_spec("highspy") is None:
+            return Availability(False, reason="highspy is not installed: pip install highspy")
+        return Availability(True, version("highspy"))
+
+    def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
+        """Hand the program over as arrays, stream incumbents and bounds, and read what HiGHS proved."""
+        import highspy
+
+        program = task.program
+        assert program is not None
+        own = options.own(self.name, COVERED)
+        solver = highspy.Highs()
+        solver.setOptionValue("output_flag", options.log)
+        for name, value in _options(program, options).items():
+            solver.setOptionValue(name, value)
+        for name, value in own.items():
+            if name in IN_OBJECTIVE and isinstance(value, float):
+                value *= task.objective_factor
+            if solver.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+                raise InvalidInput(
+                    f"backend_options['highs'][{name!r}]", value, "HiGHS does not take this option or value"
+                )
+        pass_program(solver, program)
+        notes = _start(solver, program, task.start, options)
+        if program.problem_class is ProblemClass.MILP:
+            _listen(solver, program, on_progress)
+        if solver.run() == highspy.HighsStatus.kError and solver.getModelStatus() == highspy.HighsModelStatus.kNotset:
+            # HiGHS starts its threads once per process and refuses another number of them: start them anew.
+            highspy.Highs.resetGlobalScheduler(True)
+            solver.run()
+        status = solver.getModelStatus()
+        if status == highspy.HighsModelStatus.kUnboundedOrInfeasible:
+            solver.setOptionValue("presolve", "off")  # presolve cannot tell which; the simplex method can
+            solver.run()
+            status = solver.getModelStatus()
+        return _answer(solver, program, status, notes)
+
+
+def pass_program(solver: Any, program: Program) -> None:
+    """Give the program's arrays to a `highspy.Highs`, without a Python loop over them."""
+    import highspy
+
+    matrix = program.matrix
+    lower, upper = program.whole_bounds  # HiGHS 1.15 misses optima between fractional bounds of integers
+    if (lower > upper).any():
+        lower, upper = program.lower, program.upper
+    solver.passModel(
+        program.num_columns,
+        program.num_rows,
+        len(matrix.values),
+        int(highspy.MatrixFormat.kRowwise),
+        int(highspy.ObjSense.kMaximize if program.sense == "max" else highspy.ObjSense.kMinimize),
+        program.offset,
+        program.objective,
+        lower,
+        upper,
+        program.row_lower,
+        program.row_upper,
+        matrix.starts.astype(np.int32),
+        matrix.columns.astype(np.int32),
+        matrix.values,
+        program.integer.astype(np.int32),
+    )
+
+
+def _options(program: Program, options: Options) -> dict[str, Any]:
+    tolerance = max(SMALLEST_TOLERANCE, TOLERANCE_SHARE * options.feasibility_tol)
+    relative, absolute = gaps(program, options)
+    return {
+        "time_limit": math.inf if options.time_limit is None else options.time_limit,
+        "mip_rel_gap": relative,
+        "mip_abs_gap": absolute,
+        "primal_feasibility_tolerance": tolerance,
+        "mip_feasibility_tolerance": tolerance,
+        "threads": options.threads,
+        "random_seed": options.seed,
+    }
+
+
+def _start(
+    solver: Any, program: Program, start: np.ndarray[Any, np.dtype[np.float64]] | None, options: Options
+) -> tuple[str, ...]:
+    if start is None:
+        return ()
+    given = np.flatnonzero(np.isfinite(start)).astype(np.int32)
+    solver.setSolution(len(given), given, start[given])
+    if len(given) < program.num_columns:
+        return (f"warm start: {len(given)} of {program.num_columns} columns given, HiGHS completes the rest",)
+    worst = program.residuals_at(start).worst
+    if worst <= options.feasibility_tol:
+        return (f"warm start accepted, objective {program.objective_at(start):.12g}",)
+    return (f"warm start violates the program by {worst:.3g}: HiGHS may repair or drop it",)
+
+
+def _listen(solver: Any, program: Program, on_progress: Progress) -> None:
+    from highspy import cb
+
+    worst = -math.inf if program.sense == "max" else math.inf
+
+    def heard(kind: int, message: str, out: Any, back: Any, data: Any) -> None:
+        primal = out.mip_primal_bound
+        on_progress(
+            None if not math.isfinite(primal) or primal == worst else primal,
+            out.mip_dual_bound,
+            np.array(out.mip_solution) if kind == int(cb.HighsCallbackType.kCallbackMipImprovingSolution) else None,
+        )
+
+    solver.setCallback(heard, None)
+    solver.startCallback(cb.HighsCallbackType.kCallbackMipImprovingSolution)
+    solver.startCallback(cb.HighsCallbackType.kCallbackMipLogging)
+
+
+def _answer(solver: Any, program: Program, status: Any, notes: tuple[str, ...]) -> Answer:
+    from highspy import HighsModelStatus as Status
+    from highspy import SolutionStatus
+
+    limits = {
+        Status.kTimeLimit: Limit.TIME,
+        Status.kIterationLimit: Limit.ITERATIONS,
+        Status.kSolutionLimit: Limit.SOLUTIONS,
+        Status.kInterrupt: Limit.INTERRUPTED,
+        Status.kMemoryLimit: Limit.MEMORY,
+        Status.kObjectiveBound: Limit.METHOD,
+        Status.kObjectiveTarget: Limit.METHOD,
+    }
+    claims = {
+        Status.kOptimal: Reason.OPTIMAL,
+        Status.kInfeasible: Reason.INFEASIBLE,
+        Status.kUnbounded: Reason.UNBOUNDED,
+        Status.kUnboundedOrInfeasible: Reason.INFEASIBLE_OR_UNBOUNDED,
+    }
+    info = solver.getInfo()
+    values = duals = reduced = bound = None
+    claim = claims.get(status, Reason.NO_SOLUTION_FOUND if status in limits else Reason.NUMERICAL)
+    has_point = SolutionStatus(info.primal_solution_status) == SolutionStatus.kSolutionStatusFeasible
+    if has_point and claim in (Reason.OPTIMAL, Reason.NO_SOLUTION_FOUND):
+        solution = solver.getSolution()
+        values = np.array(solution.col_value)
+        if (
+            program.problem_class is ProblemClass.LP
+            and SolutionStatus(info.dual_solution_status) == SolutionStatus.kSolutionStatusFeasible
+        ):
+            duals, reduced = np.array(solution.row_dual), np.array(solution.col_dual)
+    if program.problem_class is ProblemClass.MILP and math.isfinite(info.mip_dual_bound):
+        bound = info.mip_dual_bound
+    message = "" if claim is Reason.OPTIMAL else f"HiGHS: {solver.modelStatusToString(status)}"
+    return Answer(
+        claim=claim,
+        limit=limits.get(status),
+        message=message,
+        values=values,
+        bound=bound,
+        duals=duals,
+        reduced_costs=reduced,
+        notes=notes,
+    )
+
+
+BACKEND = Highs()

@@ -1,0 +1,1 @@
+"""Integer programs and open shops by OR-tools' CP-SAT."""

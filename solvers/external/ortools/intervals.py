@@ -1,0 +1,141 @@
+"""Open shops and gangs as intervals in whole units of time, which is what CP-SAT is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ....formulations.makespan.gang import construction as gang_lists
+from ....formulations.makespan.gang.problem import GangMakespan
+from ....formulations.makespan.open_shop import construction as open_shop_lists
+from ....formulations.makespan.open_shop.problem import OpenShop
+from ....formulations.program.model import Floats, Indices
+
+# Whole numbers that CP-SAT is given stay below this: sums of them have to fit, too.
+MOST_UNITS = 2**40
+# Decimals that times may have and still be stated exactly.
+MOST_DECIMALS = 6
+# Units in the makespan's bound where times are on no decimal grid.
+GRID_UNITS = 2**26
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """A schedule to find, in whole units of time.
+
+    Attributes
+    ----------
+    lengths : ndarray of int, shape (A,)
+        Of the activities.
+    apart : list of ndarray of int
+        Sets of activities no two of which overlap.
+    widths : ndarray of int, shape (A,), or None
+        What each takes of `capacity` while it runs.
+    low, high : int
+        Bounds on the makespan.
+    hint : ndarray of int, shape (A,)
+        Starts of a schedule of makespan `high`.
+    plan_of : callable
+        Turns starts, shape (A,), into the problem's own plan.
+    unit, lost : float
+        One unit in the caller's time, and what rounding may add to the makespan, in the caller's time.
+    note : str
+        What was rounded; empty if nothing.
+    """
+
+    lengths: Indices
+    apart: list[Indices]
+    widths: Indices | None
+    capacity: int
+    low: int
+    high: int
+    hint: Indices
+    plan_of: Callable[[Indices], Any]
+    unit: float
+    lost: float
+    note: str
+
+
+def starts_of(problem: OpenShop, plan: Any) -> Floats:
+    """Return the start of every operation in a schedule without preemption, shape (jobs, machines)."""
+    starts = np.zeros(problem.times.shape)
+    starts[plan.job, plan.machine] = plan.start
+    return starts
+
+
+def shop_intervals(problem: OpenShop, plan: Any) -> Intervals:
+    """Return the shop, with `plan` as the schedule to begin from."""
+    lengths, unit, exact = whole_times(problem.times, problem.lower_bound)
+    active = np.flatnonzero(lengths.ravel() > 0)
+    flat = np.full(problem.times.size, -1)
+    flat[active] = np.arange(len(active))
+    place = flat.reshape(problem.times.shape)
+    # Lengths are rounded up, so the hint is timed anew in units.
+    rounded = open_shop_lists.from_starts(lengths.astype(np.float64), starts_of(problem, plan))
+    hint = np.zeros(problem.times.shape, dtype=np.int64)
+    hint[rounded.job, rounded.machine] = rounded.start.astype(np.int64)
+
+    def plan_of(starts: Indices) -> Any:
+        table = np.zeros(problem.times.size)
+        table[active] = starts
+        return open_shop_lists.from_starts(problem.times, table.reshape(problem.times.shape))
+
+    lost = 0.0 if exact else len(active) * unit
+    return Intervals(
+        lengths=lengths.ravel()[active],
+        apart=[row[row >= 0] for row in (*place, *place.T)],
+        widths=None,
+        capacity=0,
+        low=int(max(lengths.sum(axis=0).max(), lengths.sum(axis=1).max())),
+        high=int(rounded.makespan),
+        hint=hint.ravel()[active],
+        plan_of=plan_of,
+        unit=unit,
+        lost=lost,
+        note="" if exact else f"times rounded up to a grid of {unit:.3g}; the bound is corrected by {lost:.3g}",
+    )
+
+
+def gang_intervals(problem: GangMakespan, plan: Any) -> Intervals:
+    """Return the gangs, with `plan` as the schedule to begin from."""
+    active = np.flatnonzero(problem.rounds > 0)
+    starts = np.zeros(len(problem.rounds), dtype=np.int64)
+    starts[plan.job] = plan.start
+
+    def plan_of(found: Indices) -> Any:
+        table = np.zeros(len(problem.rounds), dtype=np.int64)
+        table[active] = found
+        return gang_lists.from_starts(problem.rounds, problem.gangs, problem.gpus, table)
+
+    return Intervals(
+        lengths=problem.rounds[active],
+        apart=[],
+        widths=problem.gangs[active],
+        capacity=problem.gpus,
+        low=problem.lower_bound,
+        high=plan.makespan,
+        hint=starts[active],
+        plan_of=plan_of,
+        unit=1.0,
+        lost=0.0,
+        note="",
+    )
+
+
+def whole_times(times: Floats, longest: float) -> tuple[Indices, float, bool]:
+    """Return times as whole numbers of a unit, the unit, and whether that is exact; otherwise they are rounded up.
+
+    Exact are times of up to six decimals, as long as the numbers stay within what CP-SAT adds up.
+    """
+    for decimals in range(MOST_DECIMALS + 1):
+        scale = 10.0**decimals
+        if times.sum() * scale > MOST_UNITS:
+            break
+        whole = np.rint(times * scale)
+        if np.array_equal(whole / scale, times):
+            return whole.astype(np.int64), 1.0 / scale, True
+    unit = longest / GRID_UNITS
+    return np.ceil(times / unit).astype(np.int64), unit, False

@@ -1,0 +1,204 @@
+"""The cp_sat_schedule backend: open shops and gangs without preemption, stated to CP-SAT as intervals in time."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ....formulations.makespan.gang.problem import GangMakespan
+from ....formulations.makespan.open_shop import construction as open_shop_lists
+from ....formulations.makespan.open_shop.problem import OpenShop
+from ...backend import Answer, Availability, Backend, Progress, Task
+from ...options import Options
+from ...result import Limit, Reason
+from .backend import BACKEND as CP_SAT
+from .intervals import Intervals, gang_intervals, shop_intervals, starts_of
+
+# How long CP-SAT tries to meet the bound before it is asked for the shortest schedule: in its deterministic time, of
+# about a second each, every time from another seed. At the bound there is nothing left to prove; most open shops have
+# such a schedule, and are found one at once or, from an unlucky seed, not for long.
+EFFORTS = (0.1, 0.1, 0.2, 0.2, 0.5, 0.5, 1.0, 1.0)
+# Jobs of a gang problem beyond which "auto" takes the lists of gang_packing first.
+MOST_JOBS = 2_000
+
+
+class CpSatSchedule(Backend):
+    """CP-SAT with interval variables: machines and jobs that do one thing at a time, or GPUs that are shared."""
+
+    name = "cp_sat_schedule"
+    licence = "Apache-2.0"
+    formulations = frozenset({"OpenShop", "GangMakespan"})
+    honours = frozenset({"threads", "seed", "warm_start", "log"})
+    isolated = True  # ortools and highspy cannot be loaded into one process
+
+    def probe(self) -> Availability:
+        """Say whether an ortools that is new enough is installed, without importing it."""
+        return CP_SAT.probe()
+
+    def defers(self, problem: Any, options: Options) -> str:
+        """Leave gangs of very many jobs to the lists."""
+        if isinstance(problem, GangMakespan) and len(problem.rounds) > MOST_JOBS:
+            return f"beyond {MOST_JOBS:,} jobs gang_packing comes first"
+        return ""
+
+    def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
+        """State the problem as intervals, begin from a list or the warm start, and stream what is found."""
+        options.no_own(self.name)
+        started = time.perf_counter()
+        problem: OpenShop | GangMakespan = task.problem
+        plan, notes = _start(problem, options)
+        low = float(problem.lower_bound)
+        on_progress(float(plan.makespan), low, plan)
+        if options.log:
+            sys.stdout.write(f"list: makespan {plan.makespan:g}  bound {low:g}\n")
+        if plan.makespan - low <= max(options.rel_gap * plan.makespan, options.abs_gap):
+            notes.append("the list meets the bound: CP-SAT was not asked")
+            return Answer(claim=Reason.OPTIMAL, plan=plan, bound=low, notes=tuple(notes))
+        stated = shop_intervals(problem, plan) if isinstance(problem, OpenShop) else gang_intervals(problem, plan)
+        if stated.note:
+            notes.append(stated.note)
+        left = None
+        if options.time_limit is not None:
+            left = max(0.0, options.time_limit - (time.perf_counter() - started))
+        return _run(stated, plan, low, options.with_time(left), on_progress, notes)
+
+
+def _start(problem: OpenShop | GangMakespan, options: Options) -> tuple[Any, list[str]]:
+    """Return the better of the list and the warm start, and what became of that."""
+    plan: Any = problem.list_plan
+    if options.warm_start is None:
+        return plan, []
+    problem.check_plan(options.warm_start, "warm_start")
+    fault = problem.evaluate(options.warm_start)[1].worst
+    if fault > options.feasibility_tol:
+        return plan, [f"warm start rejected: it is wrong by {fault:.3g}"]
+    if isinstance(problem, OpenShop):
+        given = open_shop_lists.from_starts(problem.times, starts_of(problem, options.warm_start))
+    else:
+        given = options.warm_start
+    kept = given if given.makespan <= plan.makespan else plan
+    return kept, [f"warm start accepted, objective {given.makespan:.12g}"]
+
+
+@dataclass
+class _Best:
+    """The best plan and bound so far, in the caller's time."""
+
+    plan: Any
+    bound: float
+    on_progress: Progress
+
+    def offer(self, plan: Any) -> None:
+        if plan.makespan < self.plan.makespan:
+            self.plan = plan
+            self.on_progress(float(plan.makespan), self.bound, plan)
+
+    def lift(self, bound: float) -> None:
+        if bound > self.bound:
+            self.bound = bound
+            self.on_progress(float(self.plan.makespan), bound)
+
+
+def _run(stated: Intervals, plan: Any, low: float, options: Options, on_progress: Progress, notes: list[str]) -> Answer:
+    """Ask for a schedule as short as the bound; where there is none, or none soon, for the shortest."""
+    from ortools.sat.python import cp_model
+
+    started = time.perf_counter()
+    best = _Best(plan, low, on_progress)
+
+    def timed(more: int = 0) -> Options:
+        seeded = replace(options, seed=(options.seed + more) % 2**31)
+        if options.time_limit is None:
+            return seeded
+        return seeded.with_time(max(0.0, options.time_limit - (time.perf_counter() - started)))
+
+    least = stated.low
+    for more, effort in enumerate(EFFORTS):
+        status, _ = _asked(stated, (stated.low, stated.low), best, timed(more), effort)
+        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return Answer(claim=Reason.OPTIMAL, plan=best.plan, bound=best.bound, notes=tuple(notes))
+        if status == cp_model.INFEASIBLE:
+            least += 1
+            best.lift(least * stated.unit - stated.lost)
+            break
+    status, bound = _asked(stated, (least, stated.high), best, timed(), None)
+    message = "" if status == cp_model.OPTIMAL else f"CP-SAT: {status.name}"
+    if status in (cp_model.INFEASIBLE, cp_model.MODEL_INVALID):  # but it was given a schedule of the model
+        return Answer(claim=Reason.NUMERICAL, message=message, plan=best.plan, notes=tuple(notes))
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        best.lift(math.ceil(bound - 1e-6) * stated.unit - stated.lost)
+    proven = status == cp_model.OPTIMAL
+    return Answer(
+        claim=Reason.OPTIMAL if proven else Reason.FEASIBLE,
+        limit=Limit.METHOD if proven or options.time_limit is None else Limit.TIME,
+        message=message,
+        plan=best.plan,
+        bound=best.bound,
+        notes=tuple(notes),
+    )
+
+
+def _asked(
+    stated: Intervals, makespan: tuple[int, int], best: _Best, options: Options, effort: float | None
+) -> tuple[Any, float]:
+    """Ask CP-SAT for a makespan within these bounds, the least there is; return its status and its bound.
+
+    `effort` is a limit in CP-SAT's own deterministic time, so that the same call gives the same answer.
+    """
+    from ortools.sat.python import cp_model
+
+    model, starts = _model(stated, makespan)
+
+    class Heard(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+        def on_solution_callback(self) -> None:
+            best.offer(stated.plan_of(np.array([self.value(start) for start in starts], dtype=np.int64)))
+
+    solver = cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.num_workers = options.threads
+    parameters.interleave_search = options.threads > 1  # or else several threads do not repeat their search
+    parameters.random_seed = options.seed
+    parameters.log_search_progress = options.log
+    parameters.linearization_level = 0  # linear relaxations cost more here than they prove
+    if effort is not None:
+        parameters.max_deterministic_time = effort
+    else:
+        parameters.relative_gap_limit = options.rel_gap
+        parameters.absolute_gap_limit = options.abs_gap / stated.unit
+        solver.best_bound_callback = lambda bound: best.lift(math.ceil(bound - 1e-6) * stated.unit - stated.lost)
+    if options.time_limit is not None:
+        parameters.max_time_in_seconds = options.time_limit
+    solver.solve(model, Heard())
+    return solver.response_proto.status, float(solver.best_objective_bound)
+
+
+def _model(stated: Intervals, bounds: tuple[int, int]) -> tuple[Any, list[Any]]:
+    """Return the model, and the variables of the starts; the hint is given where the makespan may be its."""
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    low, high = bounds
+    makespan = model.new_int_var(low, high, "makespan")
+    starts, intervals = [], []
+    for length, hint in zip(stated.lengths.tolist(), stated.hint.tolist(), strict=True):
+        start = model.new_int_var(0, high - length, "")
+        if high == stated.high:
+            model.add_hint(start, hint)
+        model.add(start + length <= makespan)
+        starts.append(start)
+        intervals.append(model.new_fixed_size_interval_var(start, length, ""))
+    for each in stated.apart:
+        model.add_no_overlap([intervals[at] for at in each.tolist()])
+    if stated.widths is not None:
+        model.add_cumulative(intervals, stated.widths.tolist(), stated.capacity)
+    if high > low:
+        model.minimize(makespan)
+    return model, starts
+
+
+BACKEND = CpSatSchedule()

@@ -1,0 +1,1 @@
+"""Programs by the solvers that Pyomo reaches."""

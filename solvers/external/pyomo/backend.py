@@ -1,0 +1,151 @@
+"""The family "pyomo:SOLVER": every solver that Pyomo knows by name, four of which we know as well."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Any
+
+from ....formulations.errors import BackendNotFound, UnsupportedProblem
+from ....formulations.program.bounds import proved_bound
+from ....formulations.program.model import ProblemClass, Program
+from ...backend import Availability, Backend
+from ...options import Options
+from ...result import Limit, Reason
+from .cbc import Cbc
+from .glpk import Glpk
+from .highs import PyomoHighs
+from .ipopt import Ipopt
+from .plugin import load
+from .run import Call, Outcome, PyomoSolver, duals_in
+
+KNOWN = {member.name: member for member in (PyomoHighs, Cbc, Glpk, Ipopt)}
+
+
+def backend(name: str) -> Backend:
+    """Return the backend of this name; BackendNotFound, naming the nearest, for a solver that Pyomo does not know."""
+    if name in KNOWN:
+        return KNOWN[name]()
+    solver = name.partition(":")[2]
+    if find_spec("pyomo") is not None:
+        from pyomo.environ import SolverFactory
+
+        if solver.partition(":")[0] not in SolverFactory:
+            names = [*KNOWN, *(f"pyomo:{each}" for each in SolverFactory if not each.startswith("_"))]
+            near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise BackendNotFound(
+                f"no backend {name!r}: {hint}Pyomo knows {len(names)} solvers, this is none of them; "
+                f"there are {', '.join(KNOWN)} and others"
+            )
+    return OtherSolver(solver)
+
+
+class OtherSolver(PyomoSolver):
+    """A solver that only Pyomo knows: it gets the program, the time limit and its own options as they are."""
+
+    licence = "its own"
+    classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
+    honours = frozenset({"log"})
+
+    def __init__(self, solver: str) -> None:
+        self.name, self.title = f"pyomo:{solver}", solver
+
+    def probe(self) -> Availability:
+        """Ask Pyomo whether the solver can run."""
+        if find_spec("pyomo") is None:
+            return Availability(False, reason="pyomo is not installed: pip install 'equipoise[pyomo]'")
+        from pyomo.common.log import LoggingIntercept
+        from pyomo.environ import SolverFactory
+
+        own = version("pyomo")
+        with LoggingIntercept(None, "pyomo"):
+            try:
+                usable = bool(SolverFactory(self.title).available(exception_flag=False))
+            except Exception as error:
+                return Availability(False, own, f"Pyomo fails to look for {self.title}: {error}")
+        reason = "" if usable else f"Pyomo finds no {self.title}, its package or its program, that is licensed here"
+        return Availability(usable, own, reason)
+
+    def own_options(self, options: Options) -> dict[str, Any]:
+        """Return the options as they are: Pyomo cannot say which ones the solver takes."""
+        return options.own(self.name, {})
+
+    def run(self, call: Call) -> Outcome:
+        """Run the solver by the interface that all of Pyomo's share, and believe little of what it reports."""
+        from pyomo.environ import SolverFactory
+
+        program, plugin = call.program, SolverFactory(self.title)
+        can = getattr(plugin, "has_capability", None)
+        if program.integer.any() and can is not None and not can("integer"):
+            raise UnsupportedProblem(f"{self.name} takes no integer columns; use backend='highs'")
+        asked = {"options": dict(call.own), "timelimit": call.seconds}
+        try:
+            results = call.solved_by(plugin, **asked)
+        except NotImplementedError:  # of a plugin that has no duals
+            call.model.del_component("dual")
+            results = call.solved_by(plugin, **asked)
+        said = str(results.solver.termination_condition)
+        claim, limit = VERDICTS.get(said, (Reason.NUMERICAL, None))
+        point = claim in (Reason.OPTIMAL, Reason.NO_SOLUTION_FOUND) and self._loaded(call, plugin, results)
+        return Outcome(
+            claim=claim,
+            limit=limit,
+            message="" if claim is Reason.OPTIMAL else f"{self.title}: {said}",
+            has_point=point,
+            bound=_bound(program, results),
+            notes=(f"gap and tolerances are those of {self.title}: Pyomo has no one name for them",),
+        )
+
+    def _loaded(self, call: Call, plugin: Any, results: Any) -> bool:
+        """Put the solution into the model, whichever way the plugin has; return whether there is one."""
+        try:
+            if len(results.solution):
+                load(call.model, results)
+            else:
+                plugin.load_vars()
+                if call.model.component("dual") is not None:
+                    plugin.load_duals()
+        except Exception:  # each plugin has its own way to say that there is none
+            return False
+        if call.model.component("dual") is not None:
+            _right_sign(call.program, call.model)
+        return True
+
+
+#: What Pyomo's termination conditions come to.
+VERDICTS: dict[str, tuple[Reason, Limit | None]] = {
+    "optimal": (Reason.OPTIMAL, None),
+    "globallyOptimal": (Reason.OPTIMAL, None),
+    "locallyOptimal": (Reason.OPTIMAL, None),
+    "feasible": (Reason.NO_SOLUTION_FOUND, Limit.METHOD),
+    "maxTimeLimit": (Reason.NO_SOLUTION_FOUND, Limit.TIME),
+    "maxIterations": (Reason.NO_SOLUTION_FOUND, Limit.ITERATIONS),
+    "maxEvaluations": (Reason.NO_SOLUTION_FOUND, Limit.NODES),
+    "userInterrupt": (Reason.NO_SOLUTION_FOUND, Limit.INTERRUPTED),
+    "infeasible": (Reason.INFEASIBLE, None),
+    "unbounded": (Reason.UNBOUNDED, None),
+    "infeasibleOrUnbounded": (Reason.INFEASIBLE_OR_UNBOUNDED, None),
+}
+
+
+def _bound(program: Program, results: Any) -> float | None:
+    stated = results.problem.upper_bound if program.sense == "max" else results.problem.lower_bound
+    try:
+        bound = float(stated)
+    except (TypeError, ValueError):
+        return None
+    return bound if math.isfinite(bound) and abs(bound) < 1e20 else None
+
+
+def _right_sign(program: Program, model: Any) -> None:
+    """Turn the duals over if that proves more: plugins differ in their sign."""
+    duals = duals_in(program, model)
+    if duals is None:
+        return
+    flip = 1.0 if program.sense == "max" else -1.0
+    if flip * proved_bound(program, -duals) < flip * proved_bound(program, duals):
+        for row in list(model.dual):
+            model.dual[row] = -model.dual[row]

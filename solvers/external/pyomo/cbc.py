@@ -1,0 +1,233 @@
+"""CBC's program cbc behind Pyomo."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ....formulations.errors import InvalidInput
+from ....formulations.program.model import ProblemClass, Program
+from ....formulations.program.to_pyomo import pyomo_variables
+from ...backend import gaps
+from ...options import Options
+from ...result import Limit, Reason
+from .plugin import load
+from .run import SMALLEST_TOLERANCE, TOLERANCE_SHARE, Call, Outcome, PyomoSolver, outwards
+
+#: Parameters that a common option, or the program, says already.
+COVERED = {
+    "seconds": "use time_limit= instead",
+    "timeMode": "use time_limit= instead, which is wall time",
+    "ratioGap": "use rel_gap= instead",
+    "allowableGap": "use abs_gap= instead",
+    "primalTolerance": "use feasibility_tol= instead",
+    "integerTolerance": "use feasibility_tol= instead",
+    "threads": "use threads= instead",
+    "randomSeed": "use seed= instead",
+    "randomCbcSeed": "use seed= instead",
+    "logLevel": "use log= instead",
+    "slogLevel": "use log= instead",
+    "verbose": "use log= instead",
+    "messages": "CBC's messages are read",
+    "printingOptions": "CBC's solution is read",
+    "keepNames": "CBC's solution is read",
+    "direction": "the program has its sense",
+}
+#: What stopped CBC: in its words for a search, in Pyomo's for a linear program.
+LIMITS = {
+    "time": Limit.TIME,
+    "node": Limit.NODES,
+    "solution": Limit.SOLUTIONS,
+    "iterations": Limit.ITERATIONS,
+    "maxTimeLimit": Limit.TIME,
+    "maxIterations": Limit.ITERATIONS,
+}
+COMPLAINT = r"^(?:No match|Multiple match|Short match|String of|.* was provided for|<Possible options).*"
+# Bounds and gaps are printed with 8 digits.
+DIGITS = 1e-7
+# CBC looks only for solutions that are better by this; or by this, where objectives are whole numbers. By itself it
+# takes 1e-5, or the absolute gap, and calls optimal what is not.
+INCREMENT, WHOLE = 1e-9, 0.999
+# By itself 1e-7, which is much where columns are large.
+DUAL_TOLERANCE = 1e-9
+# The largest seed.
+LARGEST = 2**31 - 1
+
+
+class Cbc(PyomoSolver):
+    """CBC: branch and cut; of its text output, the log is read for verdict and bound, and nothing for digits."""
+
+    name = "pyomo:cbc"
+    licence = "EPL-2.0"
+    classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
+    honours = frozenset({"threads", "seed", "warm_start", "log"})
+    title, executable, install = "CBC", "cbc", "apt-get install coinor-cbc"
+
+    def own_options(self, options: Options) -> dict[str, Any]:
+        """Return CBC's parameters; CBC is asked about each, for in a solve it would go on without."""
+        own = options.own(self.name, {})
+        for name, value in own.items():
+            field = f"backend_options[{self.name!r}][{name!r}]"
+            for full, why in COVERED.items():  # CBC takes names cut short, in any case
+                if full.lower().startswith(str(name).lower()):
+                    raise InvalidInput(field, value, why)
+            if not str(value).strip():
+                raise InvalidInput(field, value, "CBC's actions are no options: give a parameter and its value")
+            asked = [shutil.which(self.executable) or self.executable, f"-{name}", str(value), "-quit"]
+            told = subprocess.run(asked, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL)
+            complaint = re.search(COMPLAINT, told.stdout, re.MULTILINE)
+            if complaint:
+                raise InvalidInput(field, value, f"CBC does not take this option or value: {complaint[0]}")
+        return own
+
+    def run(self, call: Call) -> Outcome:
+        """Run cbc; a warm start goes to branch and bound."""
+        options, whole = call.options, bool(call.program.integer.any())
+        tolerance = max(SMALLEST_TOLERANCE, TOLERANCE_SHARE * options.feasibility_tol)
+        seed = 1 + options.seed % LARGEST  # 0 would be the time of day
+        asked: dict[str, Any] = {"primalTolerance": tolerance, "dualTolerance": DUAL_TOLERANCE, "randomSeed": seed}
+        if whole:
+            relative, absolute = gaps(call.program, options)
+            ratio = relative / (1.0 + relative)  # CBC divides by the larger of objective and bound
+            asked |= {"ratioGap": ratio, "allowableGap": absolute, "integerTolerance": tolerance, "randomCbcSeed": seed}
+            asked["increment"] = WHOLE if _counts(call.program) else INCREMENT
+            if options.threads > 1:
+                asked["threads"] = 100 + options.threads  # the 100 makes their work repeatable
+            if call.started or call.program.objective.any():
+                # CBC 2.10's preprocessing loses optima of small programs, and gives a start's values to other columns.
+                asked["preprocess"] = "off"
+        given = {**asked, **call.own}
+        results, log = _ran(call, given, call.seconds)
+        found = outcome(call.program, results, log)
+        if found.has_point:
+            load(call.model, results)
+        if call.started and not whole:
+            return replace(found, fate="warm start not used: CBC takes one for integer programs only")
+        if call.started and "MIPStart provided solution" not in log:
+            return replace(found, fate="warm start dropped: CBC could build no solution of it")
+        return found
+
+
+def _ran(call: Call, given: dict[str, Any], seconds: float | None) -> tuple[Any, str]:
+    log = call.folder / "log"
+    results = call.solved_by(_plugin(call), options=given, timelimit=seconds, logfile=str(log))
+    return results, log.read_text(errors="replace")
+
+
+def outcome(program: Program, results: Any, log: str) -> Outcome:
+    """Return what CBC's solution file and log say; without an incumbent the file holds the relaxation's point."""
+    said = str(results.solver.termination_condition)
+    found = str(results.solution(0).status) if len(results.solution) else ""
+    result = re.search(r"^Result - (.*)$", log, re.MULTILINE)
+    message = f"CBC: {(result[1] if result else said).lower()}"
+    if said == "infeasible":
+        # CBC says so of unbounded programs too, unless it has solved the relaxation and searched.
+        searched = "Continuous objective value" in log and "infeasible or unbounded" not in log
+        unsure = bool(program.objective.any()) and not searched
+        return Outcome(claim=Reason.INFEASIBLE_OR_UNBOUNDED if unsure else Reason.INFEASIBLE, message=message)
+    if said == "unbounded":
+        return Outcome(claim=Reason.UNBOUNDED, message=message)
+    if said == "optimal" and found == "optimal":
+        gap = re.search(r"Exiting as integer gap of (\S+) less than", log)
+        within = float(gap[1]) * (1.0 + DIGITS) if gap and "within gap tolerance" in log else 0.0
+        best = re.search(r"Search completed - best objective (\S+?),", log)
+        if best is None:
+            return Outcome(claim=Reason.OPTIMAL, has_point=True, within=within)
+        # The solution that CBC writes may be a little worse than the best it states, which is of a minimisation.
+        bound = -(float(best[1]) - within) if program.sense == "max" else float(best[1]) - within
+        return Outcome(claim=Reason.OPTIMAL, has_point=True, bound=bound)
+    stopped = re.search(r"^Result - Stopped on (\w+) limit", log, re.MULTILINE)
+    limit = LIMITS.get(stopped[1] if stopped else said)
+    if limit is None:
+        return Outcome(claim=Reason.NUMERICAL, message=message)
+    return Outcome(
+        claim=Reason.NO_SOLUTION_FOUND,
+        limit=limit,
+        message=message,
+        has_point=found == "stoppedByLimit" and "No feasible solution found" not in log,
+        bound=_bound(program, log),
+    )
+
+
+def _bound(program: Program, log: str) -> float | None:
+    """Return the bound of an unfinished search, which CBC states of a minimisation."""
+    stated = re.findall(r"\(best possible (\S+?)\)", log)
+    least = float(stated[-1]) if stated else -np.inf
+    if abs(least) >= 1e30:  # none yet
+        return None
+    return outwards(program, -least if program.sense == "max" else least, DIGITS)
+
+
+def _counts(program: Program) -> bool:
+    """Whether the objective is in whole numbers, up to its offset."""
+    used = program.objective != 0
+    return bool(program.integer[used].all() and (program.objective == np.rint(program.objective)).all())
+
+
+def _plugin(call: Call) -> Any:
+    """Return Pyomo's plugin for CBC, made to take a whole start, and to read all digits.
+
+    cbc prints 8 digits, and saves doubles if asked.
+    """
+    from pyomo.environ import SolverFactory
+
+    plugin: Any = SolverFactory("cbc", executable=call.executable)
+    command, read = plugin.create_command_line, plugin.process_soln_file
+    saved = call.folder / "solution"
+
+    def saving(executable: str, files: Any) -> Any:
+        line = command(executable, files)
+        line.cmd += ["-saveSolution", str(saved)]
+        if call.started and call.program.integer.any():
+            names = call.model.solutions.symbol_map[plugin._smap_id].byObject
+            beginning = call.folder / "start"
+            beginning.write_text("".join(_start(call, names)), encoding="utf-8")
+            line.cmd[line.cmd.index("-import") + 2 : 0] = ["-mipstart", str(beginning)]
+        return line
+
+    def reading(results: Any) -> Any:
+        printed = Path(plugin._soln_file)
+        text = printed.read_text(encoding="utf-8") if printed.exists() else ""
+        done = read(results)
+        if saved.exists() and len(results.solution):
+            take_digits(results.solution(0), text, saved.read_bytes())
+        return done
+
+    plugin.create_command_line, plugin.process_soln_file = saving, reading
+    return plugin
+
+
+def _start(call: Call, names: dict[int, str]) -> Iterator[str]:
+    """Yield the lines of CBC's start: every column that has a value; Pyomo leaves out zeros and what is continuous."""
+    for j, variable in enumerate(pyomo_variables(call.program, call.model)):
+        if variable.value is not None and id(variable) in names:
+            yield f"{j} {names[id(variable)]} {variable.value:.17g}\n"
+
+
+def take_digits(solution: Any, printed: str, saved: bytes) -> None:
+    """Replace the printed numbers of Pyomo's solution by the saved doubles that they are cut from."""
+    rows, columns = struct.unpack("ii", saved[:8])
+    names = re.findall(r"^(?:\*\*)? *\d+ +(\S+) +\S+ +\S+ *$", printed, re.MULTILINE)
+    numbers = np.frombuffer(saved, dtype=np.float64, offset=16)
+    if len(names) != rows + columns or len(numbers) != 2 * (rows + columns):
+        return
+    duals = dict(zip(names[:rows], numbers[rows : 2 * rows].tolist(), strict=True))
+    values = dict(zip(names[rows:], numbers[2 * rows : 2 * rows + columns].tolist(), strict=True))
+    for name, entry in solution.variable.items():
+        entry["Value"] = _nearest(entry["Value"], [values[name]])
+    for name, entry in solution.constraint.items():
+        sides = [duals[each] for each in {name, name.replace("r_l_", "r_u_", 1)} if each in duals]
+        entry["Dual"] = _nearest(entry["Dual"], [*sides, *(-dual for dual in sides)])
+
+
+def _nearest(printed: float, candidates: list[float]) -> float:
+    best = min(candidates, key=lambda each: abs(each - printed))
+    return best if abs(best - printed) <= DIGITS * max(1.0, abs(best)) else printed

@@ -1,0 +1,86 @@
+"""GLPK's program glpsol behind Pyomo."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from ....formulations.errors import InvalidInput
+from ....formulations.program.model import ProblemClass, Program
+from ...backend import gaps
+from ...options import Options
+from ...result import Limit, Reason
+from .plugin import load
+from .run import Call, Outcome, PyomoSolver, outwards
+
+COVERED = {"tmlim": "time_limit", "mipgap": "rel_gap", "log": "log"}
+#: Switches of the simplex method and of branch and bound; glpsol's others name files or change the problem.
+SWITCHES = (
+    "simplex primal dual std adv bib steep nosteep relax norelax flip presol nopresol exact xcheck scale noscale luf "
+    "btf ft cbg cgr nord qmd amd symamd first last mostf drtom pcost dfs bfs bestp bestb intopt nointopt binarize "
+    "fpump proxy gomory mir cover clique cuts"
+)
+# Bounds are printed with 10 digits.
+DIGITS = 1e-9
+
+
+class Glpk(PyomoSolver):
+    """GLPK: one thread, no random numbers, no warm start; its tolerances are fixed."""
+
+    name = "pyomo:glpk"
+    licence = "GPL-3.0"
+    classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
+    honours = frozenset({"log"})
+    title, executable, install = "GLPK", "glpsol", "apt-get install glpk-utils"
+
+    def own_options(self, options: Options) -> dict[str, Any]:
+        """Return glpsol's switches, each with the value None that Pyomo passes on as none."""
+        own = options.own(self.name, COVERED)
+        for switch, value in own.items():
+            field = f"backend_options[{self.name!r}][{switch!r}]"
+            if switch not in SWITCHES.split():
+                raise InvalidInput(field, value, f"no switch of GLPK's search; there are: {SWITCHES}")
+            if value is not True:
+                raise InvalidInput(field, value, "a switch has no value: give True, or leave it out")
+        return dict.fromkeys(own)
+
+    def run(self, call: Call) -> Outcome:
+        """Run glpsol, with its limit in whole seconds and the one gap it has, the relative one."""
+        from pyomo.environ import SolverFactory
+
+        relative, _ = gaps(call.program, call.options)
+        asked = {"mipgap": relative} if call.program.integer.any() else {}
+        limit = None if call.seconds is None else math.ceil(call.seconds)
+        plugin, log = SolverFactory("glpk", executable=call.executable), call.folder / "log"
+        results = call.solved_by(plugin, options={**asked, **call.own}, timelimit=limit, logfile=str(log))
+        found = outcome(call.program, log.read_text(errors="replace"), has_solution=len(results.solution) > 0)
+        if found.has_point:
+            load(call.model, results)
+        return found
+
+
+def outcome(program: Program, log: str, has_solution: bool) -> Outcome:
+    """Return what the last verdict in the log says; Pyomo takes a basis left by a limit for an optimal one."""
+    verdicts = re.findall(r"^(?=.*(?:SOLUTION|TERMINATED))[A-Z][A-Z /;-]+$", log, re.MULTILINE)
+    last = verdicts[-1] if verdicts else ""
+    message = f"GLPK: {last.lower() or 'no verdict'}"
+    whole = "Integer Optimizer" in log  # no, if no row nor the objective mentions an integer column
+    bounds = re.findall(r"^\+ *\d+: .* [<>]= +(-?\d\S+)", log, re.MULTILINE) if whole else []
+    bound = outwards(program, float(bounds[-1]), DIGITS) if bounds else None
+    if "LIMIT EXCEEDED" in last:
+        limit = Limit.TIME if last.startswith("TIME") else Limit.ITERATIONS
+        return Outcome(
+            claim=Reason.NO_SOLUTION_FOUND, limit=limit, message=message, has_point=has_solution, bound=bound
+        )
+    if "NO DUAL FEASIBLE" in last or "PRIMAL/DUAL" in last:
+        return Outcome(claim=Reason.INFEASIBLE_OR_UNBOUNDED, message=message)
+    if "UNBOUNDED" in last:
+        return Outcome(claim=Reason.UNBOUNDED, message=message)
+    if " HAS NO " in last:
+        return Outcome(claim=Reason.INFEASIBLE, message=message)
+    if has_solution and last.startswith("RELATIVE MIP GAP"):
+        return Outcome(claim=Reason.OPTIMAL, has_point=True, bound=bound)
+    if has_solution and ("INTEGER OPTIMAL" if whole else "OPTIMAL") in last:
+        return Outcome(claim=Reason.OPTIMAL, has_point=True, within=0.0)
+    return Outcome(claim=Reason.NUMERICAL, message=message)

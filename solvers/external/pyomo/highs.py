@@ -1,0 +1,115 @@
+"""HiGHS behind Pyomo, by its interface APPSI: the one that every Pyomo since 6.7 has, and that takes a warm start."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ....formulations.errors import InvalidInput
+from ....formulations.program.model import Floats, ProblemClass, Program
+from ...backend import gaps
+from ...options import Options
+from ...result import Limit, Reason
+from ..highs import COVERED, SMALLEST_TOLERANCE, TOLERANCE_SHARE
+from .run import Call, Outcome, PyomoSolver
+
+
+class PyomoHighs(PyomoSolver):
+    """HiGHS by way of Pyomo. The backend "highs" does the same without the way."""
+
+    name = "pyomo:highs"
+    licence = "MIT"
+    classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
+    honours = frozenset({"threads", "seed", "warm_start", "log"})
+    title, package = "HiGHS", "highspy"
+
+    def own_options(self, options: Options) -> dict[str, Any]:
+        """Return HiGHS's own options, each tried on a HiGHS of its own: Pyomo does not look whether one is taken."""
+        import highspy
+
+        own = options.own(self.name, COVERED)
+        trial = highspy.Highs()
+        trial.setOptionValue("output_flag", False)
+        for name, value in own.items():
+            if trial.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+                field = f"backend_options[{self.name!r}][{name!r}]"
+                raise InvalidInput(field, value, "HiGHS does not take this option or value")
+        return own
+
+    def fate(self, program: Program, start: Floats, options: Options) -> str:
+        """Return what becomes of a warm start: Pyomo fills up with zeros what is not given."""
+        given = int(np.isfinite(start).sum())
+        if given < program.num_columns:
+            return f"warm start: {given} of {program.num_columns} columns given, the others count as 0"
+        return super().fate(program, start, options)
+
+    def run(self, call: Call) -> Outcome:
+        """Run HiGHS in this process; once more if it holds on to an earlier number of threads."""
+        import highspy
+
+        found = self._once(call)
+        if found.claim is Reason.NUMERICAL:
+            highspy.Highs.resetGlobalScheduler(True)
+            found = self._once(call)
+        return found
+
+    def _once(self, call: Call) -> Outcome:
+        from pyomo.common.log import LoggingIntercept
+        from pyomo.contrib.appsi.base import TerminationCondition as Ended
+        from pyomo.contrib.appsi.solvers import Highs
+
+        options, model = call.options, call.model
+        tolerance = max(SMALLEST_TOLERANCE, TOLERANCE_SHARE * options.feasibility_tol)
+        relative, absolute = gaps(call.program, options)
+        solver = Highs()
+        if "warmstart" in solver.config:
+            solver.config.warmstart = call.started
+        elif call.started:
+            raise InvalidInput("warm_start", options.warm_start, "this Pyomo hands none to HiGHS: pip install -U pyomo")
+        solver.config.load_solution = False
+        solver.config.stream_solver = options.log
+        solver.config.time_limit = call.seconds
+        solver.highs_options = {
+            "mip_rel_gap": relative,
+            "mip_abs_gap": absolute,
+            "primal_feasibility_tolerance": tolerance,
+            "mip_feasibility_tolerance": tolerance,
+            "threads": options.threads,
+            "random_seed": options.seed,
+            **call.own,
+        }
+        with LoggingIntercept(None, "pyomo"):
+            results = solver.solve(model)
+        ended = results.termination_condition
+        message = "" if ended is Ended.optimal else f"HiGHS: {ended.name}"
+        claims = {
+            Ended.optimal: Reason.OPTIMAL,
+            Ended.infeasible: Reason.INFEASIBLE,
+            Ended.unbounded: Reason.UNBOUNDED,
+            Ended.infeasibleOrUnbounded: Reason.INFEASIBLE_OR_UNBOUNDED,
+        }
+        limits = {
+            Ended.maxTimeLimit: Limit.TIME,
+            Ended.maxIterations: Limit.ITERATIONS,
+            Ended.objectiveLimit: Limit.METHOD,
+            Ended.interrupted: Limit.INTERRUPTED,
+        }
+        limit = limits.get(ended)
+        claim = claims.get(ended, Reason.NUMERICAL if limit is None else Reason.NO_SOLUTION_FOUND)
+        best, bound = results.best_feasible_objective, results.best_objective_bound
+        point = claim in (Reason.OPTIMAL, Reason.NO_SOLUTION_FOUND) and best is not None and math.isfinite(best)
+        if point:
+            for variable, value in solver.get_primals().items():
+                variable.set_value(value, skip_validation=True)
+            if not call.program.integer.any():
+                for row, dual in solver.get_duals().items():
+                    model.dual[row] = dual
+        return Outcome(
+            claim=claim,
+            limit=limit,
+            message=message,
+            has_point=point,
+            bound=bound if call.program.integer.any() and bound is not None and math.isfinite(bound) else None,
+        )

@@ -1,0 +1,126 @@
+"""Ipopt's program ipopt behind Pyomo."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ....formulations.errors import InvalidInput
+from ....formulations.program.model import Csr, Floats, ProblemClass, Program
+from ...options import Options
+from ...result import Limit, Reason
+from .plugin import SolverFailed, load
+from .run import SMALLEST_TOLERANCE, TOLERANCE_SHARE, Call, Outcome, PyomoSolver
+
+COVERED = {
+    "max_wall_time": "time_limit",
+    "max_cpu_time": "time_limit",
+    "constr_viol_tol": "feasibility_tol",
+    "print_level": "log",
+}
+# Its own 1e-8 leaves complementarities that add up to a gap.
+TOLERANCE = 1e-9
+# Ipopt's own 1e20 is seldom reached before its limit of iterations.
+DIVERGED = 1e15
+#: Ipopt's last line: what it says, the claim, and the limit.
+ENDS = (
+    ("Optimal Solution Found", Reason.OPTIMAL, None),
+    ("Solved To Acceptable Level", Reason.OPTIMAL, None),
+    ("Feasible point for square problem found", Reason.OPTIMAL, None),
+    ("Search Direction is becoming Too Small", Reason.NO_SOLUTION_FOUND, Limit.METHOD),
+    ("Maximum Number of Iterations Exceeded", Reason.NO_SOLUTION_FOUND, Limit.ITERATIONS),
+    ("Maximum CPU time exceeded", Reason.NO_SOLUTION_FOUND, Limit.TIME),
+    ("Maximum wallclock time exceeded", Reason.NO_SOLUTION_FOUND, Limit.TIME),
+    ("Converged to a point of local infeasibility", Reason.INFEASIBLE, None),
+    ("inconsistent variable bounds or constraint sides", Reason.INFEASIBLE, None),
+    ("Iterates diverging", Reason.UNBOUNDED, None),
+)
+
+
+class Ipopt(PyomoSolver):
+    """Ipopt: linear programs and logarithms; its duals prove the bound."""
+
+    name = "pyomo:ipopt"
+    licence = "EPL-2.0"
+    classes = frozenset({ProblemClass.LP, ProblemClass.LOG})
+    honours = frozenset({"warm_start", "log"})
+    title, executable, install = "Ipopt", "ipopt", "conda install -c conda-forge ipopt"
+
+    def own_options(self, options: Options) -> dict[str, Any]:
+        """Return Ipopt's own options; which ones it takes it says itself, in the solve."""
+        own = options.own(self.name, COVERED)
+        for name, value in own.items():
+            field = f"backend_options[{self.name!r}][{name!r}]"
+            if not re.fullmatch(r"\w+", str(name)) or not re.fullmatch(r"\S+", str(value)):
+                raise InvalidInput(field, value, "Ipopt's options are words, their values words or numbers")
+            if name in ("option_file_name", "wantsol"):
+                raise InvalidInput(field, value, "Pyomo sets it")
+        return own
+
+    def stated(self, program: Program, start: Floats | None) -> tuple[Program, Floats | None]:
+        """Return the program with a column of its own for the inside of every logarithm.
+
+        Ipopt keeps columns off their bounds, and so the logarithms within their domain, from its first point on.
+        """
+        wanted = np.flatnonzero(program.log_weights > 0)
+        terms, n = len(wanted), program.num_columns
+        if not terms:
+            return program, start
+        from scipy.sparse import block_array, csr_array, eye_array
+
+        logs, offsets, none = program.log_matrix, program.log_offsets[wanted], np.zeros(terms)
+        inside = csr_array((logs.values, logs.columns, logs.starts), shape=(len(program.log_weights), n))[wanted]
+        rows = block_array([[program.to_scipy(), None], [inside, -eye_array(terms)]], format="csr")
+        stated = replace(
+            program,
+            objective=np.append(program.objective, none),
+            lower=np.append(program.lower, none),
+            upper=np.append(program.upper, none + np.inf),
+            integer=np.append(program.integer, none > 0),
+            matrix=Csr(rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data.astype(np.float64)),
+            row_lower=np.append(program.row_lower, -offsets),
+            row_upper=np.append(program.row_upper, -offsets),
+            log_weights=program.log_weights[wanted],
+            log_matrix=Csr(np.arange(terms + 1), np.arange(n, n + terms), np.ones(terms)),
+            log_offsets=none,
+        )
+        return stated, None if start is None else np.append(start, inside @ start + offsets)
+
+    def run(self, call: Call) -> Outcome:
+        """Run ipopt on the program, or on the rows alone; its options go to it in a file, which takes them all."""
+        from pyomo.environ import SolverFactory
+
+        plugin: Any = SolverFactory("ipopt", executable=call.executable)
+        asked: dict[str, Any] = {
+            "tol": TOLERANCE,
+            "constr_viol_tol": max(SMALLEST_TOLERANCE, TOLERANCE_SHARE * call.options.feasibility_tol),
+            "bound_relax_factor": 0.0,  # by itself it moves bounds and sides outwards by 1e-8
+            "diverging_iterates_tol": DIVERGED,
+            "print_level": 5,
+        }
+        if call.seconds is not None:
+            wall = (plugin.version() or (0,)) >= (3, 14)
+            asked["max_wall_time" if wall else "max_cpu_time"] = max(call.seconds, 1e-3)
+        given = {f"OF_{name}": value for name, value in {**asked, **call.own}.items()}
+        log = call.folder / "log"
+        try:
+            results = call.solved_by(plugin, options=given, timelimit=call.seconds, logfile=str(log))
+        except SolverFailed as failure:
+            words = str(failure)
+            wrong = next((name for name in call.own if name in words), None)
+            if "OPTION_INVALID" not in words or wrong is None:
+                raise
+            field = f"backend_options[{self.name!r}][{wrong!r}]"
+            raise InvalidInput(field, call.own[wrong], "Ipopt does not take this option or value") from None
+        told = log.read_text(errors="replace")
+        end = re.findall(r"^EXIT: (.*)$", told, re.MULTILINE)
+        said = end[-1] if end else "no verdict"
+        claim, limit = next(((claim, limit) for words, claim, limit in ENDS if words in said), (Reason.NUMERICAL, None))
+        point = claim in (Reason.OPTIMAL, Reason.NO_SOLUTION_FOUND) and len(results.solution) > 0
+        if point:
+            load(call.model, results)
+        message = "" if said.startswith("Optimal") else f"Ipopt: {said}"
+        return Outcome(claim=claim, limit=limit, message=message, has_point=point)

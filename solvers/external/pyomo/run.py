@@ -1,0 +1,285 @@
+"""One solve by way of Pyomo: build the model, run the solver, read what it states and nothing more."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ....formulations.program.model import Floats, Program
+from ....formulations.program.to_pyomo import pyomo_constraints, pyomo_model, pyomo_variables
+from ...backend import Answer, Availability, Backend, Progress, Task
+from ...options import Options
+from ...result import Limit, Reason
+from .plugin import SolverFailed, run_plugin, scratch, stated_version
+from .prepare import rows_alone, whole_bounds
+
+# A solver adds up rows in its own order: a tenth of our tolerance leaves room for ours.
+TOLERANCE_SHARE = 0.1
+SMALLEST_TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """What a solver is asked.
+
+    Attributes
+    ----------
+    program : Program
+    model : ConcreteModel
+        Made of the program.
+    options : Options
+    own : mapping
+        The solver's own options, checked.
+    seconds : float or None
+        What is left of the time limit.
+    started : bool
+        Whether the model's variables hold a warm start.
+    executable : str
+        The solver's path; empty for a Python package.
+    folder : Path
+        For temporary files; removed afterwards.
+    """
+
+    program: Program
+    model: Any
+    options: Options
+    own: Mapping[str, Any]
+    seconds: float | None
+    started: bool
+    executable: str
+    folder: Path
+
+    def solved_by(self, plugin: Any, **keywords: Any) -> Any:
+        """Let one of Pyomo's plugins solve the model; return its results, not yet loaded into the model."""
+        return run_plugin(plugin, self.model, self.folder, tee=self.options.log, **keywords)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a solver made of it; see `Answer`.
+
+    Attributes
+    ----------
+    has_point : bool
+        Whether the solver states that it has a solution; only then are the model's values read.
+    bound : float or None
+        That the solver states.
+    within : float or None
+        Or how far from the solution's objective it proves its search to have ended.
+    fate : str
+        What became of a warm start, if the solver says.
+    """
+
+    claim: Reason
+    limit: Limit | None = None
+    message: str = ""
+    has_point: bool = False
+    values: Floats | None = None
+    bound: float | None = None
+    within: float | None = None
+    duals: Floats | None = None
+    notes: tuple[str, ...] = ()
+    fate: str = ""
+
+
+class PyomoSolver(Backend):
+    """A solver behind Pyomo. The members of the family know how each is asked and how its answer is read.
+
+    Attributes
+    ----------
+    title : str
+        The solver's name as people write it.
+    executable : str
+        The program that must be on PATH; empty for a Python package.
+    package : str
+        The Python package that must be installed; empty for a program.
+    install : str
+        How to install the program.
+    """
+
+    title = ""
+    executable = ""
+    package = ""
+    install = ""
+
+    def probe(self) -> Availability:
+        """Say whether Pyomo and the solver are installed; the solver is not run but for its version, once."""
+        if find_spec("pyomo") is None:
+            return Availability(False, reason="pyomo is not installed: pip install 'equipoise[pyomo]'")
+        own = version("pyomo")
+        if self.package:
+            if find_spec(self.package) is None:
+                return Availability(False, own, f"{self.package} is not installed: pip install {self.package}")
+            return Availability(True, f"{own} ({self.title} {version(self.package)})")
+        path = shutil.which(self.executable)
+        if path is None:
+            return Availability(
+                False, own, f"{self.executable}, {self.title}'s program, is not on PATH: {self.install}"
+            )
+        said = stated_version(path, Path(path).stat().st_mtime_ns)
+        return Availability(True, f"{own} ({self.title} {said or 'of unknown version'})")
+
+    def own_options(self, options: Options) -> dict[str, Any]:
+        """Return the solver's own options, checked; raise InvalidInput for one that is wrong."""
+        raise NotImplementedError
+
+    def run(self, call: Call) -> Outcome:
+        """Run the solver and leave what it found in the call's model."""
+        raise NotImplementedError
+
+    def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
+        """Solve a Pyomo model of the program; Pyomo tells nothing on the way."""
+        program = task.program
+        assert program is not None
+        deadline = None if options.time_limit is None else time.perf_counter() + options.time_limit
+        own = self.own_options(options)
+        whole = whole_bounds(program)
+        if (whole.lower > whole.upper).any():
+            j = int(np.argmax(whole.lower > whole.upper))
+            between = f"[{program.lower[j]:g}, {program.upper[j]:g}]"
+            return Answer(claim=Reason.INFEASIBLE, message=f"column {j} is integer, and none is in {between}")
+        stated, start = self.stated(whole, task.start)
+        found = self._attempt(stated, start, options, own, deadline)
+        if found.claim in (Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED):
+            found = self._settled(found, stated, options, own, deadline)
+        duals = None if found.duals is None else found.duals[: program.num_rows]
+        fate = () if task.start is None else (found.fate or self.fate(program, task.start, options),)
+        return Answer(
+            claim=found.claim,
+            limit=found.limit,
+            message=found.message,
+            values=None if found.values is None else found.values[: program.num_columns],
+            bound=found.bound,
+            duals=duals,
+            reduced_costs=None if duals is None or len(program.log_weights) else _reduced_costs(program, duals),
+            notes=(*fate, *found.notes),
+        )
+
+    def stated(self, program: Program, start: Floats | None) -> tuple[Program, Floats | None]:
+        """Return the program and the start as the solver had better have them: columns and rows may come last."""
+        return program, start
+
+    def fate(self, program: Program, start: Floats, options: Options) -> str:
+        """Return what becomes of a warm start."""
+        given = int(np.isfinite(start).sum())
+        if given < program.num_columns:
+            return f"warm start: {given} of {program.num_columns} columns given, {self.title} completes the rest"
+        worst = program.residuals_at(start).worst
+        if worst <= options.feasibility_tol:
+            return f"warm start accepted, objective {program.objective_at(start):.12g}"
+        return f"warm start violates the program by {worst:.3g}: {self.title} may repair or drop it"
+
+    def _attempt(
+        self, program: Program, start: Floats | None, options: Options, own: Mapping[str, Any], deadline: float | None
+    ) -> Outcome:
+        from pyomo.environ import Suffix
+
+        model = pyomo_model(program)
+        if not program.integer.any():
+            model.dual = Suffix(direction=Suffix.IMPORT)
+        if start is not None:
+            variables = pyomo_variables(program, model)
+            for j in np.flatnonzero(np.isfinite(start)).tolist():
+                variables[j].set_value(float(start[j]), skip_validation=True)
+        seconds = None if deadline is None else deadline - time.perf_counter()
+        if seconds is not None and seconds <= 0.0:
+            message = f"the time was over before {self.title} started"
+            return Outcome(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.TIME, message=message)
+        if not _decides(program, model):
+            return _read(Outcome(claim=Reason.OPTIMAL, has_point=True, within=0.0), program, model, options)
+        with scratch(options.log) as folder:
+            call = Call(
+                program=program,
+                model=model,
+                options=options,
+                own=own,
+                seconds=seconds,
+                started=start is not None,
+                executable=(self.executable and shutil.which(self.executable)) or "",
+                folder=folder,
+            )
+            try:
+                return _read(self.run(call), program, model, options)
+            except subprocess.TimeoutExpired:
+                message = f"{self.title} did not stop at the time limit, and was ended"
+                return Outcome(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.TIME, message=message)
+            except SolverFailed as failure:
+                words = " ".join(str(failure).split())[-300:]
+                return Outcome(claim=Reason.NUMERICAL, message=f"{self.title} failed: {words}")
+
+    def _settled(
+        self, found: Outcome, program: Program, options: Options, own: Mapping[str, Any], deadline: float | None
+    ) -> Outcome:
+        """Tell infeasible from unbounded by solving the rows without the objective."""
+        rows = rows_alone(program)
+        nearest = np.clip(np.zeros(program.num_columns), program.lower, program.upper)
+        claim = Reason.UNBOUNDED
+        if not _fits(rows, nearest, options):
+            alone = self._attempt(rows, None, options, own, deadline)
+            if alone.values is None or not _fits(rows, alone.values, options):
+                unsure = alone.claim is not Reason.INFEASIBLE
+                claim = Reason.INFEASIBLE_OR_UNBOUNDED if unsure else Reason.INFEASIBLE
+        return Outcome(claim=claim, message=found.message, notes=found.notes)
+
+
+def outwards(program: Program, bound: float, share: float) -> float:
+    """Return a printed bound, weaker by the share of it that printing may have cut off."""
+    off = share * abs(bound)
+    return bound + off if program.sense == "max" else bound - off
+
+
+def _decides(program: Program, model: Any) -> bool:
+    """Whether the model has a row or an objective: without either, a solver would get no columns."""
+    mentions = program.objective.any() or (program.log_weights > 0).any()
+    return bool(mentions) or any(row is not None for row in pyomo_constraints(program, model))
+
+
+def _read(found: Outcome, program: Program, model: Any, options: Options) -> Outcome:
+    """Return the outcome with the values and duals that stand in the model, where they are a solution's."""
+    if not found.has_point:
+        return found
+    variables = pyomo_variables(program, model)
+    read = [variable.value for variable in variables]
+    if None in read:
+        missing = variables[read.index(None)].name
+        return replace(found, claim=Reason.NUMERICAL, message=f"Pyomo read no value of {missing}")
+    values = np.array(read, dtype=np.float64)
+    duals = duals_in(program, model)
+    if found.claim is not Reason.OPTIMAL and not _fits(program, values, options):
+        return replace(found, duals=duals)  # an iterate that a limit left behind
+    bound = found.bound
+    if found.within is not None:
+        best = program.objective_at(np.where(program.integer, np.rint(values), values))
+        bound = best + found.within if program.sense == "max" else best - found.within
+    return replace(found, values=values, bound=bound, duals=duals)
+
+
+def duals_in(program: Program, model: Any) -> Floats | None:
+    """Return the duals that a model's suffix holds, by row; None unless it holds all."""
+    suffix = model.component("dual")
+    if suffix is None:
+        return None
+    read = [0.0 if row is None else suffix.get(row) for row in pyomo_constraints(program, model)]
+    return None if None in read else np.array(read, dtype=np.float64)
+
+
+def _fits(program: Program, values: Floats, options: Options) -> bool:
+    whole = np.where(program.integer, np.rint(values), values)
+    return program.residuals_at(whole).worst <= options.feasibility_tol
+
+
+def _reduced_costs(program: Program, duals: Floats) -> Floats:
+    """Return what the duals leave of the costs: every plugin gives duals, not every one reduced costs."""
+    entries = program.matrix.values * duals[program.matrix.row_of_entry()]
+    n = program.num_columns
+    reduced: Floats = program.objective - np.bincount(program.matrix.columns, weights=entries, minlength=n)[:n]
+    return reduced

@@ -1,0 +1,1 @@
+"""Linear, integer and logarithmic programs by SCIP."""

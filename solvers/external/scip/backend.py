@@ -1,0 +1,196 @@
+"""SCIP: a branch-and-cut solver of linear and mixed-integer programs."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from ....formulations.program.model import Floats, ProblemClass, Program
+from ...backend import Answer, Availability, Backend, Progress, Task, gaps
+from ...options import Options
+from ...result import Limit, Reason
+from .model import ScipModel
+
+# What our common options already say, so that one thing is never said twice.
+COVERED = {
+    "limits/time": "time_limit",
+    "timing/clocktype": "time_limit",
+    "timing/enabled": "time_limit",
+    "limits/gap": "rel_gap",
+    "limits/absgap": "abs_gap",
+    "numerics/feastol": "feasibility_tol",
+    "randomization/randomseedshift": "seed",
+    "display/verblevel": "log",
+}
+# The first whose models can be freed at will.
+OLDEST = (6, 2)
+# SCIP adds up rows in its own order: a tenth of our tolerance leaves room for ours.
+TOLERANCE_SHARE = 0.1
+# SCIP's numerics/epsilon: it takes smaller differences for none.
+SMALLEST_TOLERANCE = 1e-9
+# Whole numbers are rounded after SCIP has compared.
+GAP_SHARE = 0.99
+LIMITS = {
+    "timelimit": Limit.TIME,
+    "nodelimit": Limit.NODES,
+    "totalnodelimit": Limit.NODES,
+    "stallnodelimit": Limit.NODES,
+    "sollimit": Limit.SOLUTIONS,
+    "bestsollimit": Limit.SOLUTIONS,
+    "memlimit": Limit.MEMORY,
+    "userinterrupt": Limit.INTERRUPTED,
+    "restartlimit": Limit.METHOD,
+    "primallimit": Limit.METHOD,
+    "duallimit": Limit.METHOD,
+}
+CLAIMS = {
+    "optimal": Reason.OPTIMAL,
+    "gaplimit": Reason.OPTIMAL,
+    "infeasible": Reason.INFEASIBLE,
+    "unbounded": Reason.UNBOUNDED,
+    "inforunbd": Reason.INFEASIBLE_OR_UNBOUNDED,
+}
+
+
+class Scip(Backend):
+    """SCIP through pyscipopt: branch and cut with all it has, and for an LP its simplex method alone."""
+
+    name = "scip"
+    licence = "Apache-2.0"
+    classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
+    honours = frozenset({"seed", "warm_start", "log"})
+
+    def probe(self) -> Availability:
+        """Say whether a pyscipopt that is new enough is installed."""
+        oldest = ".".join(map(str, OLDEST))
+        if find_spec("pyscipopt") is None:
+            return Availability(False, reason="pyscipopt is not installed: pip install 'equipoise[scip]'")
+        found = version("pyscipopt")
+        if tuple(map(int, re.findall(r"\d+", found)[:2])) < OLDEST:
+            return Availability(False, found, f"pyscipopt {found} is too old: pip install 'pyscipopt>={oldest}'")
+        return Availability(True, found)
+
+    def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
+        """Build the model, stream incumbents and bounds, and read what SCIP proved."""
+        ends = math.inf if options.time_limit is None else time.perf_counter() + options.time_limit
+        program = task.program
+        assert program is not None
+        scip = self._model(task, options)
+        try:
+            notes = _start(scip, task.start, options, on_progress)
+            raised = [] if scip.linear else scip.listen(on_progress)
+            status = scip.optimize(ends)
+            if raised:
+                raise raised[0]
+            answer = _answer(scip, status, notes)
+        finally:
+            scip.free()
+        if answer.claim is Reason.INFEASIBLE_OR_UNBOUNDED:
+            return self._told_apart(task, options, answer, ends)
+        return answer
+
+    def _told_apart(self, task: Task, options: Options, answer: Answer, ends: float) -> Answer:
+        """Return which of infeasible and unbounded it is: without an objective, a program is not unbounded."""
+        scip = self._model(task, options, feasibility_only=True)
+        try:
+            status = scip.optimize(ends)
+            if scip.values() is not None:
+                message = f"{answer.message}, and there are plans"
+                return Answer(claim=Reason.UNBOUNDED, message=message, notes=answer.notes)
+            return _answer(scip, status, answer.notes) if status == "infeasible" else answer
+        finally:
+            scip.free()
+
+    def _model(self, task: Task, options: Options, *, feasibility_only: bool = False) -> ScipModel:
+        assert task.program is not None
+        return ScipModel(
+            task.program,
+            _parameters(task.program, options),
+            options.own(self.name, COVERED),
+            log=options.log,
+            feasibility_only=feasibility_only,
+            objective_factor=task.objective_factor,
+        )
+
+
+def _parameters(program: Program, options: Options) -> dict[str, Any]:
+    relative, absolute = gaps(program, options)
+    tolerance = max(SMALLEST_TOLERANCE, TOLERANCE_SHARE * options.feasibility_tol)
+    return {
+        # SCIP's gap is |primal - dual| / min(|primal|, |dual|), and infinite across zero: never less than ours.
+        "limits/gap": GAP_SHARE * relative,
+        "limits/absgap": GAP_SHARE * absolute,
+        "numerics/feastol": tolerance,
+        "numerics/sumepsilon": min(tolerance, 1e-6),  # SCIP asks that it be no larger
+        "randomization/randomseedshift": options.seed,
+        "heuristics/completesol/maxunknownrate": 1.0,  # complete a start however little of it is given
+    }
+
+
+def _start(scip: ScipModel, start: Floats | None, options: Options, on_progress: Progress) -> tuple[str, ...]:
+    """Offer the warm start to SCIP; return what becomes of it."""
+    if start is None:
+        return ()
+    program, given = scip.program, np.isfinite(start)
+    worst = program.residuals_at(start).worst
+    sound = worst <= options.feasibility_tol
+    objective = program.objective_at(start) if sound else math.nan
+    accepted = f"warm start accepted, objective {objective:.12g}"
+    if scip.linear:
+        scip.fallback = start if sound else None
+        use = f"{accepted}, to fall back on" if sound else "warm start dropped"
+        return (f"{use}: SCIP's simplex method does not start from a point",)
+    if sound:  # SCIP does not report it as an incumbent
+        scip.fallback = start
+        scip.offer(start)
+        on_progress(objective, scip.nothing, start)
+        return (accepted,)
+    if not given.all():
+        scip.offer(start)
+        return (f"warm start: {given.sum()} of {len(start)} columns given, SCIP completes the rest",)
+    # SCIP drops a start that violates the program, but completes one that leaves columns open.
+    if not program.integer.all():
+        scip.offer(np.where(program.integer, start, np.nan))
+    return (f"warm start violates the program by {worst:.3g}: SCIP may repair or drop it",)
+
+
+def _answer(scip: ScipModel, status: str, notes: tuple[str, ...]) -> Answer:
+    limit = LIMITS.get(status)
+    claim = CLAIMS.get(status, Reason.NO_SOLUTION_FOUND if limit else Reason.NUMERICAL)
+    values = duals = reduced = bound = ray = None
+    if claim in (Reason.OPTIMAL, Reason.NO_SOLUTION_FOUND):
+        values, bound = scip.values(), scip.bound()
+        values = scip.fallback if values is None else values
+    if status == "optimal":
+        duals = scip.duals()
+    if duals is not None:
+        reduced = _reduced_costs(scip.program, duals)
+    if status == "infeasible":
+        ray = scip.ray()
+    return Answer(
+        claim=claim,
+        limit=limit,
+        message="" if claim is Reason.OPTIMAL else f"SCIP: {status}",
+        values=values,
+        bound=bound,
+        duals=duals,
+        reduced_costs=reduced,
+        ray=ray,
+        notes=notes,
+    )
+
+
+def _reduced_costs(program: Program, duals: Floats) -> Floats:
+    entries = program.matrix.values * duals[program.matrix.row_of_entry()]
+    n = program.num_columns
+    reduced: Floats = program.objective - np.bincount(program.matrix.columns, weights=entries, minlength=n)[:n]
+    return reduced
+
+
+BACKEND = Scip()

@@ -1,0 +1,277 @@
+"""A program in SCIP's own form: building it quickly, listening to it, and reading what SCIP found."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Mapping
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from ....formulations.errors import InvalidInput
+from ....formulations.program.model import Floats, ProblemClass, Program
+from ...backend import Progress
+
+# What SCIP takes for infinite.
+INFINITY = 1e20
+# A linear program must reach the simplex method as it is, and be solved to its end: then the duals are ours.
+LINEAR = {
+    "presolving/maxrounds": 0,
+    "propagating/maxrounds": 0,
+    "propagating/maxroundsroot": 0,
+    "misc/usesymmetry": 0,  # it adds constraints to linear programs too
+    "lp/disablecutoff": 1,
+}
+# Reading 30,000 values takes 7 ms, and SCIP finds incumbents in bursts.
+READING_SHARE = 0.03
+FREE_S = 1e-3
+# Parameters in the objective's own unit.
+IN_OBJECTIVE = ("limits/absgap", "limits/primal", "limits/dual")
+# Parameters, by how they begin, that SCIP takes and that cannot do here what they say.
+REFUSED = {
+    "parallel/": "has no effect: SCIP runs on one thread here",
+    "concurrent/": "has no effect: SCIP runs on one thread here",
+    "reading/": "has no effect: SCIP reads no file here",
+    "misc/catchctrlc": "cannot be changed: pyscipopt loses the interrupts that SCIP does not take",
+}
+FIELD = "backend_options['scip'][{!r}]"
+KINDS = {bool: "True or False", int: "a whole number", float: "a number", str: "text"}
+
+
+class ScipModel:
+    """A program in a `pyscipopt.Model`; it is solved once, as SCIP is not trusted to go on after a limit.
+
+    Parameters
+    ----------
+    program : Program
+        LP or MILP.
+    parameters : mapping of str to object
+        Ours, by SCIP's names.
+    own : mapping of str to object
+        The user's; InvalidInput where SCIP does not take one.
+    log : bool
+        Whether SCIP writes to standard output.
+    feasibility_only : bool
+        Leave the objective out.
+
+    Attributes
+    ----------
+    linear : bool
+        Whether it is an LP.
+    plain : bool
+        Whether it is an LP that is not presolved: one with duals.
+    fallback : ndarray of float or None
+        A feasible point by column, for when SCIP finds none.
+    nothing : float
+        The bound that says nothing.
+    running : bool
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        parameters: Mapping[str, Any],
+        own: Mapping[str, Any],
+        *,
+        log: bool = False,
+        feasibility_only: bool = False,
+        objective_factor: float = 1.0,
+    ) -> None:
+        from pyscipopt import Model
+
+        self.program = program
+        self.linear = program.problem_class is ProblemClass.LP
+        self.nothing = math.inf if program.sense == "max" else -math.inf
+        self.fallback: Floats | None = None
+        self.running = False
+        self.model = Model("program")
+        self.model.hideOutput(not log)
+        # Some parameters hold only for problems that are created after they are set.
+        self.model.freeProb()
+        if self.linear:
+            self.model.setParams(LINEAR)
+        for name, value in parameters.items():
+            self._set(name, value)
+        for name, value in own.items():
+            _check(self.model, name, value)
+            self._set(name, value, objective_factor if name in IN_OBJECTIVE else None)
+        self.model.createProbBasic("program")
+        self.plain = self.linear and not self.model.getParam("presolving/maxrounds")
+        self.columns = _add_columns(self.model, program, feasibility_only=feasibility_only)
+        self.rows = _add_rows(self.model, program, self.columns, keep=self.plain)
+
+    def _set(self, name: str, value: Any, factor: float | None = None) -> None:
+        in_unit = value if factor is None else float(np.clip(factor * value, -INFINITY, INFINITY))
+        try:
+            self.model.setParam(name, in_unit)
+        except (ValueError, LookupError, OverflowError, TypeError):
+            raise InvalidInput(FIELD.format(name), value, "SCIP does not take this value") from None
+
+    def optimize(self, ends: float = math.inf) -> str:
+        """Run SCIP, the one time, until `ends` (of time.perf_counter) at most; return its status."""
+        if math.isfinite(ends):
+            self.model.setParam("limits/time", min(max(0.0, ends - time.perf_counter()), INFINITY))
+        self.running = True
+        try:
+            self.model.optimizeNogil()
+        finally:
+            self.running = False
+        return str(self.model.getStatus())
+
+    def free(self) -> None:
+        """Free SCIP's memory now: model and event handler refer to each other."""
+        self.columns, self.rows = [], []
+        self.model.free()
+
+    def bound(self) -> float | None:
+        """Return SCIP's bound in the program's own sense; None if there is none."""
+        bound = float(self.model.getDualbound())
+        return bound if abs(bound) < INFINITY else None
+
+    def values(self) -> Floats | None:
+        """Return the best solution by column; None if there is none."""
+        if not self.model.getNSols():  # without one, SCIP's values are those of a relaxation
+            return None
+        return np.fromiter(map(self.model.getBestSol().__getitem__, self.columns), np.float64, len(self.columns))
+
+    def objective(self) -> float | None:
+        """Return the objective of the best solution; None if there is none."""
+        # Not the primal bound: that still lags behind when the event of a new best solution is raised.
+        if not self.model.getNSols():
+            return None
+        return float(self.model.getSolObjVal(self.model.getBestSol()))
+
+    def duals(self) -> Floats | None:
+        """Return the duals of an LP by row, as changes of its objective; None if it was presolved."""
+        if not self.plain:
+            return None
+        unit = -1.0 if self.program.sense == "max" else 1.0  # SCIP minimises
+        return unit * np.array([self.model.getDualsolLinear(row) for row in self.rows], dtype=np.float64)
+
+    def ray(self) -> Floats | None:
+        """Return Farkas multipliers of an infeasible LP by row; None if it was presolved."""
+        if not self.plain:
+            return None
+        return np.array([self.model.getDualfarkasLinear(row) for row in self.rows], dtype=np.float64)
+
+    def offer(self, start: Floats) -> None:
+        """Give SCIP a start by column; what is not finite is left open."""
+        given = np.flatnonzero(np.isfinite(start))
+        model = self.model
+        solution = model.createSol() if len(given) == len(start) else model.createPartialSol()
+        for j, value in zip(given.tolist(), start[given].tolist(), strict=True):
+            model.setSolVal(solution, self.columns[j], value)
+        model.addSol(solution)
+
+    def listen(self, on_progress: Progress) -> list[Exception]:
+        """Report incumbents and bounds while SCIP runs; return the list that takes what `on_progress` raises."""
+        ear = _ear()(self, on_progress)
+        self.model.includeEventhdlr(ear, "progress", "reports incumbents and bounds")
+        raised: list[Exception] = ear.raised
+        return raised
+
+
+def _ear() -> Any:
+    """Return the class of event handlers; made here, as pyscipopt is imported only where it is used."""
+    from pyscipopt import SCIP_EVENTTYPE, Eventhdlr
+
+    events = (SCIP_EVENTTYPE.BESTSOLFOUND, SCIP_EVENTTYPE.DUALBOUNDIMPROVED)
+
+    class Ear(Eventhdlr):  # type: ignore[misc]
+        """Reports incumbents and bounds; the incumbents' values while reading them takes a small share of the time.
+
+        Values that are passed over are read at a later event.
+        """
+
+        def __init__(self, scip: ScipModel, on_progress: Progress) -> None:
+            self.scip, self.on_progress = scip, on_progress
+            self.raised: list[Exception] = []
+            self.bound: float | None = None
+            self.unread = False
+            self.began, self.spent = time.perf_counter(), 0.0
+
+        def eventinit(self) -> None:
+            for event in events:
+                self.model.catchEvent(event, self)
+
+        def eventexit(self) -> None:
+            for event in events:
+                self.model.dropEvent(event, self)
+
+        def eventexec(self, event: Any) -> None:
+            if self.raised or not self.scip.running:  # while it is freed, SCIP reports the incumbent's value as bound
+                return
+            now, bound = time.perf_counter(), self.scip.bound()
+            found = event.getType() == SCIP_EVENTTYPE.BESTSOLFOUND
+            self.unread |= found
+            read = self.unread and self.spent <= FREE_S + READING_SHARE * (now - self.began)
+            if not (found or read or bound != self.bound):
+                return
+            self.bound = bound
+            try:
+                incumbent = self.scip.values() if read else None
+                self.on_progress(self.scip.objective(), self.scip.nothing if bound is None else bound, incumbent)
+            except Exception as error:  # SCIP would print it and go on
+                self.raised.append(error)
+                self.model.interruptSolve()
+            if read:
+                self.unread, self.spent = False, self.spent + time.perf_counter() - now
+
+    return Ear
+
+
+def _add_columns(model: Any, program: Program, *, feasibility_only: bool) -> list[Any]:
+    """Bring columns and the objective, if it counts, into the model; return its variables."""
+    n = program.num_columns
+    binary = program.integer & (program.lower >= 0) & (program.upper <= 1)
+    kinds = np.where(binary, "B", np.where(program.integer, "I", "C")).tolist()
+    costs = (0.0 * program.objective if feasibility_only else program.objective).tolist()
+    variables = list(
+        map(model.addVar, map(str, range(n)), kinds, _finite(program.lower), _finite(program.upper), costs)
+    )
+    model.addObjoffset(0.0 if feasibility_only else program.offset)
+    if program.sense == "max":
+        model.setMaximize()
+    return variables
+
+
+def _add_rows(model: Any, program: Program, columns: list[Any], keep: bool) -> list[Any]:
+    """Bring the rows into the model; return its constraints.
+
+    `keep`: SCIP turns a row of one entry into a bound, and then it has no dual; not one to which entries may be added.
+    (Presolving takes that for a licence to drop rows.)
+    """
+    from pyscipopt import Expr, ExprCons
+
+    matrix = program.matrix
+    starts, of_entry, value = matrix.starts.tolist(), matrix.columns.tolist(), matrix.values.tolist()
+    nothing, rows = Expr(), []
+    for i, (low, high) in enumerate(zip(_finite(program.row_lower), _finite(program.row_upper), strict=True)):
+        # An empty constraint, filled entry by entry: half the time that one made of an expression takes.
+        row = model.addCons(ExprCons(nothing, low, high), str(i), modifiable=keep)
+        here = slice(starts[i], starts[i + 1])
+        deque(map(model.addCoefLinear, repeat(row), map(columns.__getitem__, of_entry[here]), value[here]), maxlen=0)
+        rows.append(row)
+    return rows
+
+
+def _finite(bounds: Floats) -> list[float]:
+    clipped: list[float] = np.clip(bounds, -INFINITY, INFINITY).tolist()
+    return clipped
+
+
+def _check(model: Any, name: str, value: Any) -> None:
+    """Raise InvalidInput for a parameter that SCIP does not have, or would quietly convert or ignore."""
+    field = FIELD.format(name)
+    for beginning, reason in REFUSED.items():
+        if str(name).startswith(beginning):
+            raise InvalidInput(field, value, reason)
+    try:
+        kind = type(model.getParam(str(name)))
+    except KeyError:
+        raise InvalidInput(field, value, "SCIP has no such parameter") from None
+    if type(value) is not kind and not (kind is float and type(value) is int):
+        raise InvalidInput(field, value, f"must be {KINDS[kind]}")

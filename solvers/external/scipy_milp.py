@@ -1,0 +1,153 @@
+"""scipy.optimize.milp: HiGHS as scipy bundles it, by name only (it fails spuriously on some small programs)."""
+
+from __future__ import annotations
+
+import math
+import re
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from ...formulations.errors import InvalidInput
+from ...formulations.program.model import ProblemClass
+from ..backend import Answer, Availability, Backend, Progress, Task
+from ..options import Options
+from ..result import Limit, Reason
+
+# scipy's codes: 0 optimal, 1 iteration or time limit, 2 infeasible, 3 unbounded, 4 other.
+FROM_SCIPY = {
+    0: (Reason.OPTIMAL, None),
+    1: (Reason.NO_SOLUTION_FOUND, Limit.TIME),
+    2: (Reason.INFEASIBLE, None),
+    3: (Reason.UNBOUNDED, None),
+}
+# HiGHS's own, where scipy says only "other" or does not tell limits apart; 16 is also its node limit.
+FROM_HIGHS = {
+    9: (Reason.INFEASIBLE_OR_UNBOUNDED, None),
+    13: (Reason.NO_SOLUTION_FOUND, Limit.TIME),
+    14: (Reason.NO_SOLUTION_FOUND, Limit.ITERATIONS),
+    16: (Reason.NO_SOLUTION_FOUND, Limit.NODES),
+}
+
+
+class ScipyMilp(Backend):
+    """scipy's linear and mixed-integer solver."""
+
+    name = "scipy"
+    classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
+    honours = frozenset({"log"})
+    licence = "BSD-3-Clause"
+
+    def probe(self) -> Availability:
+        """Say whether scipy is installed."""
+        if find_spec("scipy") is None:
+            return Availability(False, reason="scipy is not installed: pip install scipy")
+        return Availability(True, version("scipy"))
+
+    def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
+        """Solve by `scipy.optimize.milp`, or `linprog` for an LP, which also gives duals."""
+        program = task.program
+        assert program is not None
+        own = options.own(self.name, {"time_limit": "time_limit", "mip_rel_gap": "rel_gap", "disp": "log"})
+        for name in own:
+            if name not in ("presolve", "node_limit"):
+                raise InvalidInput("backend_options['scipy']", name, "scipy takes presolve and node_limit")
+        if program.problem_class is ProblemClass.LP:
+            return _linear(task, options, own)
+        return _integer(task, options, own)
+
+
+def _integer(task: Task, options: Options, own: dict[str, Any]) -> Answer:
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    program = task.program
+    assert program is not None
+    flip = -1.0 if program.sense == "max" else 1.0
+    settings: Any = {"disp": options.log, **own}
+    # scipy knows a relative gap only, and no offset: where ours is another, ask for the optimum and judge afterwards.
+    settings["mip_rel_gap"] = options.rel_gap if program.gap_unit is None and program.offset == 0 else 0.0
+    if options.time_limit is not None:
+        settings["time_limit"] = options.time_limit
+    lower, upper = program.whole_bounds  # HiGHS misses optima between fractional bounds of integers
+    if (lower > upper).any():
+        lower, upper = program.lower, program.upper
+    matrix = program.to_scipy()
+    matrix.indices, matrix.indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)  # for scipy < 1.13
+    found = milp(
+        c=flip * program.objective,
+        integrality=program.integer.astype(int),
+        bounds=Bounds(lower, upper),
+        constraints=LinearConstraint(matrix, program.row_lower, program.row_upper) if program.num_rows else None,
+        options=settings,
+    )
+    claim, limit = _end(found.status, found.message)
+    values = None if found.x is None else np.asarray(found.x)
+    bound = getattr(found, "mip_dual_bound", None)
+    return Answer(
+        claim=claim,
+        limit=limit,
+        message="" if found.status == 0 else f"scipy: {found.message}",
+        values=values,
+        bound=flip * bound + program.offset if bound is not None and math.isfinite(bound) else None,
+    )
+
+
+def _linear(task: Task, options: Options, own: dict[str, Any]) -> Answer:
+    from scipy.optimize import linprog
+    from scipy.sparse import vstack
+
+    program = task.program
+    assert program is not None
+    if "node_limit" in own:
+        raise InvalidInput("backend_options['scipy']", "node_limit", "an LP has no nodes")
+    flip = -1.0 if program.sense == "max" else 1.0
+    settings: Any = {"disp": options.log, **own}
+    if options.time_limit is not None:
+        settings["time_limit"] = options.time_limit
+    rows, low, high = program.to_scipy(), program.row_lower, program.row_upper
+    equal = low == high
+    above, below = ~equal & np.isfinite(high), ~equal & np.isfinite(low)
+    solve: Any = linprog  # its overloads know no dict of options
+    found = solve(
+        c=flip * program.objective,
+        A_ub=vstack([rows[above], -rows[below]]).tocsr() if (above | below).any() else None,
+        b_ub=np.concatenate([high[above], -low[below]]) if (above | below).any() else None,
+        A_eq=rows[equal] if equal.any() else None,
+        b_eq=low[equal] if equal.any() else None,
+        bounds=np.column_stack([program.lower, program.upper]),
+        method="highs",
+        options=settings,
+    )
+    claim, limit = _end(found.status, found.message)
+    values = duals = reduced = None
+    if found.status == 0:
+        values = np.asarray(found.x)
+        duals = np.zeros(program.num_rows)
+        duals[equal] = found.eqlin.marginals if equal.any() else 0.0
+        if (above | below).any():
+            sides = np.asarray(found.ineqlin.marginals)
+            duals[above] += sides[: above.sum()]
+            duals[below] -= sides[above.sum() :]
+        duals *= flip
+        reduced = flip * (np.asarray(found.lower.marginals) + np.asarray(found.upper.marginals))
+    return Answer(
+        claim=claim,
+        limit=limit,
+        message="" if found.status == 0 else f"scipy: {found.message}",
+        values=values,
+        duals=duals,
+        reduced_costs=reduced,
+    )
+
+
+def _end(status: int, message: str) -> tuple[Reason, Limit | None]:
+    """Say what ended a solve; for some of HiGHS's own codes scipy has none, and gives them in its message only."""
+    own = re.search(r"HiGHS Status (\d+)", message)
+    if own and int(own[1]) in FROM_HIGHS:
+        return FROM_HIGHS[int(own[1])]
+    return FROM_SCIPY.get(status, (Reason.NUMERICAL, None))
+
+
+BACKEND = ScipyMilp()

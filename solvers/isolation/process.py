@@ -1,0 +1,255 @@
+"""One worker process of an isolated backend, from the caller's side: started, spoken to, ended."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, TextIO
+
+from ..answers import words_of
+from .messages import HEADER, Kind, unframed
+
+# Bytes sent or read at a time; what is read is passed on before the clock is looked at again.
+CHUNK = 1 << 16
+# How often a worker is looked after that says nothing: a process that it has forked may hold its socket open.
+LOOK_S = 0.2
+# After a worker is killed: to read what it has said before, and to see it end.
+DRAIN_S, END_S = 0.3, 0.3
+# Waits for the end of this process, however it comes, then kills the worker with all its children and removes its
+# directory. It is a process because a thread of the worker could not: a solver may hold Python's lock for hours.
+GUARD = 'read -r end; kill -s KILL -- "-$1"; rm -rf -- "$2"'
+NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
+
+
+class Worker:
+    """One worker process, in a session of its own so that Ctrl-C and signals to our group do not reach it.
+
+    Attributes
+    ----------
+    name : str
+        Of the backend it works for.
+    folder : str
+        Its directory for temporary files.
+    expired : bool
+        Whether it was killed at a deadline.
+    exit_code : int or None
+        Once it has ended; the negative of a signal. None: another part of this program has collected it.
+    peak : int
+        Once it has ended, the largest size it had, in bytes; 0 where that is not known.
+    last_words : str
+        Once it has ended, the last line that it wrote to standard error before its first request.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.expired = False
+        self.exit_code: int | None = None
+        self.peak = 0
+        self.last_words = ""
+        with ExitStack() as undo:
+            self.folder = tempfile.mkdtemp(prefix="equipoise-")
+            undo.callback(shutil.rmtree, self.folder, ignore_errors=True)
+            ours, theirs = socket.socketpair()
+            self._channel = socket.socket(fileno=_clear_of_standard(ours.detach()))
+            undo.callback(self._channel.close)
+            self._channel.setblocking(False)
+            with theirs, open(self._errors, "wb") as errors:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", f"{__package__}.worker", name],
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=errors,
+                    start_new_session=True,
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(module_path()), "TMPDIR": self.folder},
+                )
+            undo.callback(self._reap, END_S)
+            undo.callback(self.kill)
+            reading, lifeline = os.pipe()
+            self._lifeline: int | None = _clear_of_standard(lifeline)
+            undo.callback(os.close, self._lifeline)
+            try:
+                self._guard = subprocess.Popen(
+                    ["/bin/sh", "-c", GUARD, "equipoise-guard", str(self.process.pid), self.folder],
+                    stdin=reading,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            finally:
+                os.close(reading)
+            undo.pop_all()
+
+    @property
+    def _errors(self) -> Path:
+        return Path(self.folder, "stderr")
+
+    def replies(self, request: bytes, deadline: float | None, shared: Any) -> Iterator[tuple[Kind, Any]]:
+        """Send a request and yield what comes back until the process ends; at the deadline it is killed.
+
+        What it had said by then is still read. `deadline` is in seconds of `time.monotonic`; `shared` is the problem.
+        """
+        self._hand_over_outputs()
+        pending, heard = memoryview(request), bytearray()
+        while True:
+            left = LOOK_S if deadline is None else deadline - time.monotonic()
+            if left <= 0 and deadline is not None:
+                if self.expired:
+                    return
+                self.expired = True
+                self.kill()
+                deadline += DRAIN_S
+                continue
+            poll = select.poll()
+            poll.register(self._channel, select.POLLIN | (select.POLLOUT if pending else 0))
+            events = dict(poll.poll(1e3 * min(left, LOOK_S))).get(self._channel.fileno(), 0)
+            if not events and self.has_ended():
+                return
+            if events & select.POLLOUT:
+                with suppress(OSError):  # if nobody reads, what was said before is still to be read
+                    pending = pending[self._channel.send(pending[:CHUNK], NO_SIGNAL) :]
+            if events & ~select.POLLOUT:
+                try:
+                    received = self._channel.recv(CHUNK)
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    return
+                if not received:
+                    return
+                heard += received
+                yield from _messages(heard, shared)
+
+    def _hand_over_outputs(self) -> None:
+        """Give the worker our standard output and error as they are now: they may have changed since it started."""
+        with ExitStack() as opened:
+            outputs = []
+            for stream in (sys.__stdout__, sys.__stderr__):
+                number = _descriptor(stream)
+                if number is None:
+                    number = os.open(os.devnull, os.O_WRONLY)
+                    opened.callback(os.close, number)
+                outputs.append(number)
+            with suppress(OSError):  # it has just died: there will be no replies
+                try:
+                    socket.send_fds(self._channel, [b"\0"], outputs, NO_SIGNAL)
+                except OSError:  # descriptors cannot be passed: what is printed is lost
+                    self._channel.send(b"\0", NO_SIGNAL)
+
+    def is_fit(self) -> bool:
+        """Whether an idle worker is there and silent, as it should be."""
+        poll = select.poll()
+        poll.register(self._channel, select.POLLIN)
+        return not poll.poll(0) and not self.has_ended()
+
+    def has_ended(self) -> bool:
+        """Whether the process has ended, without collecting it: its number must stay its own until `end`."""
+        if not hasattr(os, "waitid"):
+            return False
+        try:
+            return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return True
+
+    def kill(self) -> None:
+        """Kill the process and all that it has started."""
+        if self.process.returncode is None:  # once it is collected, its number may be another's
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+
+    def leave(self) -> None:
+        """Let an idle worker end by itself."""
+        self._channel.close()
+
+    def end(self, patience: float = END_S) -> bool:
+        """End it, whatever state it is in, and remove its directory; False if `patience` seconds do not see its end."""
+        self._guard.kill()
+        self._guard.wait()
+        self.kill()
+        with suppress(OSError):
+            lines = self._errors.read_text(errors="replace").strip().splitlines()
+            self.last_words = lines[-1][:200] if lines else ""
+        ended = self._reap(patience)
+        self._close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return ended
+
+    def abandon(self) -> None:
+        """In a forked copy of this process: it is the original's worker."""
+        self._close()
+        self.process.returncode = self._guard.returncode = 0  # not ours to wait for
+
+    def _close(self) -> None:
+        self._channel.close()
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+        self._lifeline = None
+
+    def _reap(self, patience: float) -> bool:
+        """Collect the ended process, waiting up to `patience` seconds; `Popen` would not say how large it was."""
+        until, pause = time.monotonic() + patience, 0.0005
+        while self.process.returncode is None:
+            try:
+                pid, status, usage = os.wait4(self.process.pid, os.WNOHANG)
+            except ChildProcessError:
+                self.process.returncode = 0
+                return True
+            if pid:
+                self.exit_code = self.process.returncode = os.waitstatus_to_exitcode(status)
+                self.peak = usage.ru_maxrss * 1024 if sys.platform == "linux" else 0
+            elif time.monotonic() >= until:
+                return False
+            else:
+                time.sleep(pause)
+                pause = min(2 * pause, 0.02)
+        return True
+
+
+def module_path() -> list[str]:
+    """Return where this process finds modules, for another one."""
+    here = [os.getcwd()] if "" in sys.path else []
+    return [*here, *(entry for entry in sys.path if isinstance(entry, str) and entry)]
+
+
+def _messages(heard: bytearray, shared: Any) -> Iterator[tuple[Kind, Any]]:
+    """Take the whole messages off the front of what was heard."""
+    while len(heard) >= HEADER.size:
+        end = HEADER.size + HEADER.unpack_from(heard)[0]
+        if len(heard) < end:
+            return
+        body = bytes(memoryview(heard)[HEADER.size : end])
+        del heard[:end]
+        try:
+            message: tuple[Kind, Any] = unframed(body, shared)
+        except Exception as error:
+            message = (Kind.UNREADABLE, words_of(error))
+        yield message
+
+
+def _clear_of_standard(number: int) -> int:
+    """Return the descriptor under a number above those of the standard streams, which a program may have closed."""
+    moved = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(number)
+    return moved
+
+
+def _descriptor(stream: TextIO | None) -> int | None:
+    """Return the number under which a standard stream is open, None if it is closed."""
+    try:
+        if stream is None:
+            return None
+        number = stream.fileno()
+        os.fstat(number)
+    except (OSError, ValueError):
+        return None
+    return number

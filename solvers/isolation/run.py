@@ -1,0 +1,196 @@
+"""Any backend in a process of its own, which is ended when it hangs and may crash without harm to the caller."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ...formulations.checks import as_real
+from ...formulations.errors import BackendUnavailable, InvalidInput
+from ..answers import words_of
+from ..backend import Answer, Backend, Progress, Task
+from ..options import Options
+from ..result import Limit, Reason
+
+if TYPE_CHECKING:
+    from .messages import Kind
+    from .process import Worker
+
+
+@dataclass(frozen=True, kw_only=True)
+class Isolation:
+    """What an isolated backend is allowed.
+
+    Attributes
+    ----------
+    grace_s : float
+        Seconds past the time limit after which its process is killed; the start of the process counts as well.
+    memory_gb : float or None
+        GB (1e9 bytes) that its process, and each that it starts, may hold. None: 80% of what is available when the
+        solve begins. Enforced on Linux.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is out of range.
+    """
+
+    grace_s: float = 1.0
+    memory_gb: float | None = None
+
+    def __post_init__(self) -> None:
+        as_real("grace_s", self.grace_s, minimum=0.0)
+        if self.memory_gb is not None:
+            as_real("memory_gb", self.memory_gb, above=0.0, maximum=1e6)
+
+
+def run_isolated(backend: Backend, task: Task, options: Options, on_progress: Progress, how: Isolation) -> Answer:
+    """Run the backend in a worker process and return its answer, whatever becomes of it.
+
+    Parameters
+    ----------
+    backend : Backend
+        One of the registry, or an object whose class stands in a module that can be imported.
+    task : Task
+        A general backend is given the program only: there, `task.problem` is the program itself.
+    options : Options
+    on_progress : Progress
+        Called here with what the backend reports; if it raises, the process is ended and the error goes on.
+    how : Isolation
+
+    Returns
+    -------
+    Answer
+        The backend's own; NO_SOLUTION_FOUND if it was ended at the deadline or its memory was not enough, NUMERICAL if
+        it failed or its process died.
+
+    Raises
+    ------
+    EquipoiseError
+        What the backend raises on purpose; InvalidInput if it, its problem or its options cannot travel.
+    """
+    if os.name != "posix":
+        raise BackendUnavailable(f"{backend.name} cannot be isolated here: that needs a POSIX system")
+    from .memory import allowed_bytes
+    from .messages import Kind
+    from .pool import WORKERS
+
+    handed_over = time.monotonic()
+    limit = options.time_limit
+    memory = allowed_bytes(how.memory_gb)
+    request = _request(backend, task, options, handed_over, memory)
+    if options.log and sys.stdout is not None:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()  # what was printed before the solve comes before its log
+    worker = WORKERS.take(backend.name)
+    try:
+        deadline = None if limit is None else handed_over + limit + how.grace_s
+        kind, content = _last_reply(worker, request, deadline, task.problem, on_progress)
+    except BaseException:
+        WORKERS.discard(worker)
+        raise
+    if kind in (Kind.ANSWER, Kind.RAISED) and not worker.expired:
+        WORKERS.give_back(worker)
+    else:
+        WORKERS.discard(worker)
+    if kind is Kind.UNLOADABLE:
+        field, why = content
+        raise _cannot_travel(field, backend if field == "backend" else task.problem, why)
+    return _answer(backend.name, worker, kind, content, limit, memory)
+
+
+def _request(backend: Backend, task: Task, options: Options, handed_over: float, memory: int | None) -> bytes:
+    """Return the whole request; InvalidInput if a part of it cannot be loaded by another process."""
+    from .messages import Request, Surroundings, framed
+    from .process import module_path
+
+    folder = None
+    with suppress(OSError):
+        folder = os.getcwd()
+    around = Surroundings(path=module_path(), folder=folder, environment=dict(os.environ), memory=memory)
+    ours = type(backend).__module__.startswith(f"{__package__.rpartition('.')[0]}.")
+    options = replace(options, backend_options={name: dict(own) for name, own in options.backend_options.items()})
+    if task.program is not None:
+        task, options = replace(task, problem=task.program), replace(options, warm_start=None)  # it is in task.start
+    work = Request(task=task, options=options, handed_over=handed_over)
+    parts = {
+        "backend": backend.name if ours else backend,
+        "problem": task.problem,
+        "warm_start": options.warm_start,
+        "backend_options": options.backend_options,
+    }
+    for field, part in parts.items():
+        if type(part).__module__ == "__main__":
+            raise _cannot_travel(field, part, "it is defined in the script itself")
+    try:
+        return framed(around) + framed(parts["backend"]) + framed(work)
+    except Exception as error:
+        for field, part in parts.items():
+            try:
+                framed(part)
+            except Exception as reason:
+                raise _cannot_travel(field, part, words_of(reason)) from None
+        raise _cannot_travel("problem", task.problem, words_of(error)) from None
+
+
+def _cannot_travel(field: str, part: Any, why: str) -> InvalidInput:
+    shown = part if isinstance(part, dict) else getattr(part, "name", type(part).__name__)
+    advice = "define it in a module that can be imported, or leave out isolate="
+    return InvalidInput(field, shown, f"cannot be handed to a process of its own ({why}): {advice}")
+
+
+def _last_reply(
+    worker: Worker, request: bytes, deadline: float | None, problem: Any, on_progress: Progress
+) -> tuple[Kind | None, Any]:
+    """Pass on what is reported, and return the reply that ends the request; (None, None) if there comes none."""
+    from .messages import Kind
+
+    for kind, content in worker.replies(request, deadline, problem):
+        if kind is not Kind.PROGRESS:
+            return kind, content
+        objective, bound, incumbent = content
+        on_progress(objective, bound, incumbent)
+    return None, None
+
+
+def _answer(
+    name: str, worker: Worker, kind: Kind | None, content: Any, limit: float | None, memory: int | None
+) -> Answer:
+    from .memory import died_of
+    from .messages import Kind
+
+    match kind:
+        case Kind.ANSWER:
+            answer: Answer = content
+            return answer
+        case Kind.RAISED:
+            raise content
+        case Kind.FAILED:
+            return Answer(claim=Reason.NUMERICAL, message=f"{name} failed: {content}")
+        case Kind.UNREADABLE:
+            return Answer(claim=Reason.NUMERICAL, message=f"{name}'s answer cannot be read: {content}")
+    if worker.expired and limit is not None:
+        late = f"{name} did not stop at the time limit of {round(limit, 1):g} s and was ended"
+        return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.TIME, message=late)
+    if kind is Kind.MEMORY or died_of(memory, worker.peak):
+        of = "" if memory is None else f" of {memory / 1e9:.2g} GB"
+        short = f"{name} ran out of its memory{of}"
+        return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.MEMORY, message=short)
+    return Answer(claim=Reason.NUMERICAL, message=f"{name}'s process died: {_death(worker)}")
+
+
+def _death(worker: Worker) -> str:
+    code, words = worker.exit_code, worker.last_words
+    if code is None:
+        return "nobody knows how"
+    if code >= 0:
+        return f"exit code {code}" + (f": {words}" if words else "")
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"

@@ -1,0 +1,195 @@
+"""The process in which an isolated backend runs: ``python -m equipoise.solvers.isolation.worker``."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import Any, TextIO
+
+from ...formulations.errors import EquipoiseError, InvalidInput
+from ..answers import words_of
+from ..backend import Backend
+from ..reductions.outer_approximation.solve import run_backend
+from ..registry import find_backend
+from .messages import HEADER, Kind, Request, Surroundings, framed, unframed
+
+Reply = tuple[Kind, Any]
+
+
+class Channel:
+    """The worker's end: requests come in, replies go out."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+
+    def outputs(self) -> list[int] | None:
+        """Wait for the next request; return the caller's standard output and error, None when the caller is gone."""
+        try:
+            said, descriptors, _, _ = socket.recv_fds(self._end, 1, 2)
+        except OSError:
+            return None
+        return list(descriptors) if said else None
+
+    def receive(self) -> bytearray:
+        """Return one message as it came."""
+        return self._exactly(HEADER.unpack(self._exactly(HEADER.size))[0])
+
+    def send(self, frame: bytes) -> None:
+        """Send one message; the worker has nobody to work for if that fails."""
+        try:
+            self._end.sendall(frame)
+        except OSError:
+            os._exit(0)
+
+    def _exactly(self, count: int) -> bytearray:
+        data = bytearray(count)
+        view = memoryview(data)
+        while view:
+            received = self._end.recv_into(view)
+            if not received:
+                os._exit(0)
+            view = view[received:]
+        return data
+
+
+class Reports:
+    """The `on_progress` of the backend here: each report goes to the caller while the request runs."""
+
+    def __init__(self, channel: Channel, problem: Any) -> None:
+        self._channel, self._problem = channel, problem
+        self._lock = threading.Lock()
+        self._wanted = True
+
+    def __call__(self, objective: float | None, bound: float, incumbent: Any = None) -> None:
+        """Send one report, unless it cannot be pickled."""
+        with suppress(Exception):
+            frame = framed((Kind.PROGRESS, (objective, bound, incumbent)), self._problem)
+            with self._lock:
+                if self._wanted:
+                    self._channel.send(frame)
+
+    def close(self) -> None:
+        """Send no more: a thread that the solver has left running must not speak into the next request."""
+        with self._lock:
+            self._wanted = False
+
+
+def main() -> None:
+    """Serve requests until the caller closes its end."""
+    channel = Channel(socket.socket(fileno=os.dup(0)))
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
+    own = os.environ["TMPDIR"]
+    while (outputs := channel.outputs()) is not None:
+        for target, source in zip((1, 2), outputs, strict=False):
+            os.dup2(source, target)
+            os.close(source)
+        reply = _served(channel, own)
+        _flush(sys.stdout, sys.stderr)
+        # Not held between requests: whoever reads the caller's output waits until the last holder has closed it.
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        channel.send(reply)
+
+
+def _served(channel: Channel, temporary: str) -> bytes:
+    """Run one request and return the reply, ready to be sent."""
+    frames = [channel.receive() for _ in range(3)]
+    problem: Any = None
+    reply: Reply
+    try:
+        reply, problem = _run(channel, frames, temporary)
+    except EquipoiseError as error:
+        reply = Kind.RAISED, error
+    except BaseException as error:  # sys.exit() of a backend ends its request, and nothing else
+        reply = (Kind.MEMORY, None) if _is_of_memory(error) else (Kind.FAILED, words_of(error))
+    _allow(None)
+    return _sendable(reply, problem)
+
+
+def _run(channel: Channel, frames: list[bytearray], temporary: str) -> tuple[Reply, Any]:
+    _settle(unframed(frames[0]), temporary)
+    loading = "backend"
+    try:
+        given = unframed(frames[1])
+        loading = "problem"
+        request: Request = unframed(frames[2])
+    except Exception as error:
+        if _is_of_memory(error) or isinstance(error, EquipoiseError):
+            raise
+        return (Kind.UNLOADABLE, (loading, words_of(error))), None
+    frames.clear()  # the problem is large, and one copy of it enough
+    backend: Backend = find_backend(given) if isinstance(given, str) else given
+    task, options = request.task, request.options
+    if options.time_limit is not None:
+        options = options.with_time(max(0.0, options.time_limit - (time.monotonic() - request.handed_over)))
+    reports = Reports(channel, task.problem)
+    try:
+        return (Kind.ANSWER, run_backend(backend, task, options, reports)), task.problem
+    finally:
+        reports.close()
+
+
+def _settle(around: Surroundings, temporary: str) -> None:
+    """Take on the surroundings of the caller's process, as they are now."""
+    sys.path[:] = around.path
+    if around.folder is not None:
+        with suppress(OSError):
+            os.chdir(around.folder)
+    wanted = {**around.environment, "TMPDIR": temporary}
+    if dict(os.environ) != wanted:
+        os.environ.clear()
+        os.environ.update(wanted)
+    _allow(around.memory)
+
+
+def _allow(memory: int | None) -> None:
+    """Limit the bytes of data that this process may hold, or no longer; what is beyond cannot be allocated."""
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    most = resource.RLIM_INFINITY if memory is None else memory
+    if hard != resource.RLIM_INFINITY:
+        most = hard if most == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
+def _is_of_memory(error: BaseException) -> bool:
+    """Whether an exception says that there is too little memory: a library that cannot be loaded says so in words."""
+    words = words_of(error).lower()
+    told = "cannot allocate memory" in words or "failed to map segment" in words
+    return isinstance(error, MemoryError) or (isinstance(error, OSError | ImportError) and told)
+
+
+def _sendable(reply: Reply, problem: Any) -> bytes:
+    """Return the reply as a frame; one that cannot be pickled is replaced by words."""
+    kind, content = reply
+    try:
+        frame = framed(reply, problem)
+        if kind is Kind.RAISED:
+            unframed(frame[HEADER.size :], problem)  # an error with arguments of its own may not come back
+        return frame
+    except Exception as error:
+        if kind is not Kind.RAISED:
+            return framed((Kind.FAILED, f"its answer cannot be sent: {words_of(error)}"))
+    if isinstance(content, InvalidInput):
+        return framed((Kind.RAISED, InvalidInput(content.field, str(content.value), content.why, content.index)))
+    return framed((Kind.RAISED, EquipoiseError(str(content))))
+
+
+def _flush(*streams: TextIO) -> None:
+    for stream in streams:
+        with suppress(Exception):
+            stream.flush()
+    ctypes.CDLL(None).fflush(None)  # what the solver has printed from C
+
+
+if __name__ == "__main__":
+    main()

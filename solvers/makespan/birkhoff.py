@@ -1,0 +1,36 @@
+"""The birkhoff backend: preemptive open shops, exactly, by cutting the work into matchings."""
+
+from __future__ import annotations
+
+from ...formulations.makespan.open_shop.construction import preemptive_schedule
+from ...formulations.makespan.open_shop.problem import OpenShop
+from ..backend import Answer, Availability, Backend, Progress, Task
+from ..options import Options
+from ..result import Reason
+
+VERSION = "1"
+
+
+class Birkhoff(Backend):
+    """The makespan is the most work of one job or machine; the schedule is a sum of matchings, as many as it takes."""
+
+    name = "birkhoff"
+    licence = "Apache-2.0"
+    formulations = frozenset({"PreemptiveOpenShop"})
+    honours = frozenset({"seed"})
+
+    def probe(self) -> Availability:
+        """Say whether numba is installed."""
+        return Availability.with_numba(VERSION)
+
+    def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
+        """Return the optimum; it draws nothing, so every seed gives the same."""
+        options.no_own(self.name)
+        shop: OpenShop = task.problem
+        plan = preemptive_schedule(shop.times)
+        on_progress(plan.makespan, shop.lower_bound, plan)
+        notes = ("bound: the most work of one job or one machine",)
+        return Answer(claim=Reason.OPTIMAL, plan=plan, bound=shop.lower_bound, notes=notes)
+
+
+BACKEND = Birkhoff()

@@ -1,0 +1,118 @@
+"""The gang_packing backend: gangs packed into rounds in milliseconds, with bounds of its own."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from dataclasses import replace
+from typing import Any
+
+from ...formulations.makespan.gang.problem import GangMakespan
+from ...formulations.makespan.gang.programs import count_patterns
+from ...formulations.makespan.gang.schedule import GangSchedule
+from ..backend import Answer, Availability, Backend, Progress, Task, unheard
+from ..external.highs import BACKEND as HIGHS
+from ..options import Options
+from ..reductions.outer_approximation.solve import run_backend
+from ..result import Limit, Reason
+
+VERSION = "1"
+# Columns of a program that HiGHS is given when the packing does not meet the bound.
+MOST_COLUMNS = {"patterns": 5_000, "time_indexed": 20_000}
+# Sets of widths are counted for clusters of few widths only: there may be very many.
+MOST_WIDTHS = 12
+# HiGHS stops at a makespan that is less than one round from its bound.
+LAST_ROUND = 1.0 - 1e-6
+
+
+class GangPacking(Backend):
+    """Jobs from the widest into their least loaded rounds, and without preemption from three lists.
+
+    A schedule is called optimal where it meets a bound that is counted here: lengths, GPUs in total, dual feasible
+    functions, jobs that exclude each other. Where it does not, a small problem goes to HiGHS within the time limit.
+    """
+
+    name = "gang_packing"
+    licence = "Apache-2.0"
+    formulations = frozenset({"PreemptiveGangMakespan", "GangMakespan"})
+    honours = frozenset({"threads", "seed", "warm_start", "log"})
+    uses = frozenset({"highs"})
+
+    def probe(self) -> Availability:
+        """Say whether numba is installed."""
+        return Availability.with_numba(VERSION)
+
+    def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
+        """Pack, and close the rest by HiGHS; the packing draws nothing, threads and seed are for HiGHS."""
+        options.no_own(self.name)
+        started = time.perf_counter()
+        problem: GangMakespan = task.problem
+        low, why = problem.bound_and_reason
+        notes = [f"bound: {why}"]
+        plan = problem.list_plan
+        if options.warm_start is not None:
+            plan = _offered(problem, options.warm_start, plan, notes)
+        on_progress(float(plan.makespan), float(low), plan)
+        if options.log:
+            sys.stdout.write(f"packing: makespan {plan.makespan}  bound {low}\n")
+        bound, limit = float(low), Limit.METHOD
+        if plan.makespan - low > max(options.rel_gap * plan.makespan, options.abs_gap):
+            left = None
+            if options.time_limit is not None:
+                left = max(0.0, options.time_limit - (time.perf_counter() - started))
+            if left == 0.0:
+                limit = Limit.TIME
+            else:
+                plan, bound, limit = _closed(problem, plan, bound, options.with_time(left), notes)
+        return Answer(claim=Reason.FEASIBLE, limit=limit, plan=plan, bound=bound, notes=tuple(notes))
+
+
+def _offered(problem: GangMakespan, start: Any, plan: GangSchedule, notes: list[str]) -> GangSchedule:
+    problem.check_plan(start, "warm_start")
+    fault = problem.evaluate(start)[1].worst
+    if fault > 0:
+        notes.append(f"warm start rejected: it is wrong by {fault:g}")
+        return plan
+    notes.append(f"warm start accepted, objective {start.makespan}")
+    return start if start.makespan < plan.makespan else plan
+
+
+def _closed(
+    problem: GangMakespan, plan: GangSchedule, bound: float, options: Options, notes: list[str]
+) -> tuple[GangSchedule, float, Limit]:
+    """Return plan and bound as HiGHS improves them, and what stopped it."""
+    form = _form(problem)
+    if form is None:
+        return plan, bound, Limit.METHOD
+    program = problem.program(form)
+    start = problem.encode(plan, form)
+    task = Task(problem=problem, form=form, program=program, start=start)
+    options = replace(
+        options, warm_start=None, rel_gap=0.0, abs_gap=max(LAST_ROUND, options.abs_gap, options.rel_gap * plan.makespan)
+    )
+    answer = run_backend(HIGHS, task, options, unheard)
+    what = f"{form} (HiGHS, {program.num_columns} columns)"
+    if answer.bound is not None and math.ceil(answer.bound - 1e-6) > bound:
+        bound = float(math.ceil(answer.bound - 1e-6))  # the makespan is a whole number of rounds
+        notes.append(f"bound from {what}")
+    if answer.values is not None and program.residuals_at(answer.values).worst <= options.feasibility_tol:
+        found = problem.decode(answer.values, form=form)
+        if found.makespan < plan.makespan and problem.evaluate(found)[1].worst == 0:
+            plan = found
+            notes.append(f"plan from {what}")
+    return plan, bound, answer.limit or Limit.METHOD
+
+
+def _form(problem: GangMakespan) -> str | None:
+    """Return the smallest form that HiGHS may close, None if all are too large."""
+    widths = len(set(problem.gangs[problem.rounds > 0].tolist()))
+    if problem.preemptive and widths <= MOST_WIDTHS:
+        patterns = count_patterns(problem)
+        if patterns is not None and patterns <= MOST_COLUMNS["patterns"]:
+            return "patterns"
+    columns = len(problem.rounds) * problem.list_plan.makespan
+    return "time_indexed" if columns <= MOST_COLUMNS["time_indexed"] else None
+
+
+BACKEND = GangPacking()

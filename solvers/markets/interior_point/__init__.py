@@ -1,0 +1,1 @@
+"""Linear Fisher markets by an interior-point method."""

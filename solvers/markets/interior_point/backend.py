@@ -1,0 +1,209 @@
+"""The interior point for linear markets, sifted; markets of Leontief buyers go to its twin."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from ....formulations.checks import as_integer
+from ....formulations.errors import InvalidInput
+from ....formulations.markets.equilibrium import Equilibrium
+from ....formulations.markets.fisher import FisherMarket
+from ....formulations.markets.volatile import VolatileFisherMarket
+from ....formulations.program.model import Floats
+from ...backend import Answer, Availability, Backend, Progress, Task
+from ...options import Options
+from ...result import CLOSED_GAP, Reason
+from ..blas_threads import blas_threads
+from .pairs import Edges
+from .pricing import Wants
+from .sifting import Sifting, Watch
+
+VERSION = "1"
+COVERED = {"tol": "rel_gap", "tolerance": "rel_gap", "max_time": "time_limit", "print": "log"}
+MOST_STEPS = 500
+# Seconds between incumbents that are handed over on the way: each is as large as the utilities, and is checked.
+INCUMBENT_S = 2.0
+# The search aims a little below the gap asked for: the check adds up in another order.
+MARGIN = 0.99
+
+
+class InteriorPointBackend(Backend):
+    """A primal-dual interior point on the pairs of buyer and good that may trade, certified on all of them."""
+
+    name = "interior_point"
+    licence = "Apache-2.0"
+    formulations = frozenset({"FisherMarket", "VolatileFisherMarket:linear", "VolatileFisherMarket:leontief"})
+    honours = frozenset({"threads", "seed", "warm_start", "log"})
+
+    def probe(self) -> Availability:
+        """Say that it can run: it needs numpy and scipy alone."""
+        return Availability(True, VERSION)
+
+    def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
+        """Solve the market; a seed changes nothing (the method draws nothing)."""
+        most_steps = _most_steps(self.name, options)
+        deadline = None if options.time_limit is None else time.perf_counter() + options.time_limit
+        market = task.problem
+        with blas_threads(options.threads):
+            if isinstance(market, VolatileFisherMarket) and market.family == "leontief":
+                from ..leontief.solve import solve_leontief
+
+                return solve_leontief(market, options, on_progress, deadline, most_steps)
+            with np.errstate(all="ignore"):  # what is not finite is looked for
+                return _Linear(market, options, on_progress, deadline, most_steps).solve()
+
+
+def _most_steps(name: str, options: Options) -> int:
+    own = options.own(name, COVERED)
+    for each in own:
+        if each != "max_steps":
+            raise InvalidInput(f"backend_options[{name!r}][{each!r}]", own[each], "its only option is max_steps")
+    return as_integer(f"backend_options[{name!r}]['max_steps']", own.get("max_steps", MOST_STEPS), minimum=0)
+
+
+class _Linear:
+    """One solve of a linear market, static or over rounds."""
+
+    def __init__(
+        self,
+        given: FisherMarket | VolatileFisherMarket,
+        options: Options,
+        on_progress: Progress,
+        deadline: float | None,
+        most_steps: int,
+    ) -> None:
+        self.given, self.options, self.on_progress = given, options, on_progress
+        self.market = given.static if isinstance(given, VolatileFisherMarket) else given
+        self.total = self.market.total_budget
+        self.wants = Wants(self.market)
+        # Welfare is counted where budgets sum to 1 and a buyer's best good is worth 1.
+        self.shift = float(self.wants.budgets @ np.log(self.market.largest))
+        gap = max(options.rel_gap, CLOSED_GAP, options.abs_gap / self.total)
+        watch = Watch(tolerance=MARGIN * gap, deadline=deadline, most_steps=most_steps, tell=self._tell)
+        self.sifting = Sifting(self.wants, watch)
+        self.notes: list[str] = []
+        self.start: Equilibrium | None = None
+        self.told = time.perf_counter()
+
+    def solve(self) -> Answer:
+        """Search from the warm start, if there is one, and return the best allocation with the best prices."""
+        sifting = self.sifting
+        if self.options.warm_start is not None:
+            self.start = self._warm_start(self.options.warm_start)
+        if self.start is not None:
+            welfare = self.market.welfare(self.start.utilities) / self.total - self.shift
+            sifting.start(welfare, self._worth_of_goods(self.start.prices))
+        closed = sifting.gap <= sifting.watch.tolerance
+        limit = None if closed else sifting.run()
+        pairs = ", ".join(f"{count:,}" for count in sifting.selections) or "no"
+        self.notes.append(f"{sifting.watch.steps} steps on {pairs} of {self.wants.num_pairs:,} pairs of buyer and good")
+        return Answer(
+            claim=Reason.NO_SOLUTION_FOUND if limit else Reason.OPTIMAL,
+            limit=limit,
+            plan=self._plan(),
+            notes=tuple(self.notes),
+        )
+
+    def _plan(self) -> Equilibrium:
+        """Return the best allocation with the best prices, as a plan of the market that was given."""
+        plan = self._static_plan()
+        if self.given is self.market:
+            return plan
+        allocation: Any = plan.allocation
+        return Equilibrium(
+            allocation=allocation.reshape(self.market.num_buyers, *self.given.capacities.shape),
+            prices=plan.prices.reshape(self.given.capacities.shape),
+            spending=plan.spending,
+            utilities=plan.utilities,
+        )
+
+    def _static_plan(self) -> Equilibrium:
+        sifting, market = self.sifting, self.market
+        prices = None
+        if sifting.prices is not None:
+            prices = np.zeros(market.num_goods)
+            prices[self.wants.goods] = sifting.prices
+            prices = market.normal_prices(prices / market.capacities)
+        if sifting.edges is not None and sifting.shares is not None:
+            allocation = self._allocation(sifting.edges, sifting.shares)
+            if prices is None:
+                prices = market.normal_prices(market.implied_prices(allocation))
+            return Equilibrium(
+                allocation=allocation,
+                prices=prices,
+                spending=market.spending_at(allocation, prices),
+                utilities=market.utilities_at(allocation),
+            )
+        if self.start is not None:
+            return market.equilibrium(self.start.allocation, self.start.prices if prices is None else prices)
+        return market.equilibrium(self._by_budget(), prices)
+
+    def _allocation(self, edges: Edges, shares: Floats) -> Any:
+        """Return shares of the capacities as an allocation of the market's own kind."""
+        goods = self.wants.goods[edges.good]
+        amounts = shares * self.market.capacities[goods]
+        shape = (self.market.num_buyers, self.market.num_goods)
+        if self.market.is_sparse:
+            from scipy.sparse import csr_array
+
+            return csr_array((amounts, (edges.buyer, goods)), shape=shape)
+        allocation = np.zeros(shape)
+        allocation[edges.buyer, goods] = amounts
+        return allocation
+
+    def _by_budget(self) -> Any:
+        """Return every good handed out by the budgets of those who want it: the plan if there is no time for another.
+
+        In a dense market everybody gets some of everything.
+        """
+        market, budgets = self.market, self.wants.budgets
+        if not market.is_sparse:
+            return budgets[:, None] * market.capacities
+        allocation: Any = market.utilities.copy()
+        buyer, good = self.wants.everything()
+        allocation.data = (
+            budgets[buyer] * (market.capacities / np.bincount(good, budgets[buyer], market.num_goods))[good]
+        )
+        return allocation
+
+    def _warm_start(self, plan: Any) -> Equilibrium | None:
+        """Return the warm start as a plan of the static market, or None, with a note, if it breaks the market."""
+        welfare, residuals = self.given.evaluate(plan)
+        prices = np.asarray(plan.prices, dtype=np.float64)
+        if prices.shape != self.given.capacities.shape:
+            raise InvalidInput("warm_start.prices", prices.shape, f"must have shape {self.given.capacities.shape}")
+        if not residuals.worst <= self.options.feasibility_tol:
+            self.notes.append(f"warm start rejected: it violates the market by {residuals.worst:.3g}")
+            return None
+        if not np.isfinite(welfare):
+            self.notes.append("warm start rejected: a buyer gets nothing")
+            return None
+        self.notes.append(f"warm start accepted, welfare {welfare:.12g}")
+        allocation = plan.allocation
+        if allocation.ndim == 3:
+            allocation = allocation.reshape(self.market.num_buyers, -1)
+        return self.market.equilibrium(allocation, prices.ravel())
+
+    def _worth_of_goods(self, prices: Floats) -> Floats:
+        """Return what the goods' whole capacities cost, of the wanted goods, in the unit of budgets that sum to 1."""
+        worth = self.market.normal_prices(prices) * self.market.capacities / self.total
+        return np.asarray(worth[self.wants.goods])
+
+    def _tell(self, steps: int, welfare: float, bound: float, pairs: int) -> None:
+        objective, proved = self.total * (welfare + self.shift), self.total * (bound + self.shift)
+        if self.options.log:
+            gap = bound - welfare
+            sys.stdout.write(
+                f"step {steps:3d}  welfare {objective:.10g}  bound {proved:.10g}  gap {gap:.2e}  pairs {pairs}\n"
+            )
+        incumbent = None
+        if time.perf_counter() - self.told > INCUMBENT_S:
+            incumbent, self.told = self._plan(), time.perf_counter()
+        self.on_progress(objective if np.isfinite(objective) else None, proved, incumbent)
+
+
+BACKEND = InteriorPointBackend()

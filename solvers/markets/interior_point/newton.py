@@ -1,0 +1,191 @@
+"""The interior point of a linear Fisher market: one predictor-corrector step at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....formulations.program.model import Floats
+from .pairs import Edges
+from .preconditioner import forest_factored
+
+# The share of the way to the boundary that a step takes, from far and from near the solution.
+LEAST_REACH, MOST_REACH = 0.9, 0.9995
+# What is added to the diagonal, relative to it, where the Cholesky factorisation fails.
+REGULARISATIONS = (0.0, 1e-14, 1e-11, 1e-8)
+# Rounds of Newton's method for a buyer's rate on the central path at given prices.
+RATE_ROUNDS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """What an iterate is worth, in the unit of budgets that sum to 1.
+
+    Attributes
+    ----------
+    shares : ndarray of float, shape (E,)
+        The allocation, scaled so that every good is handed out exactly.
+    welfare : float
+        Its Nash welfare.
+    bound : float
+        What the prices prove for the market of these pairs alone.
+    """
+
+    shares: Floats
+    welfare: float
+    bound: float
+
+    @property
+    def gap(self) -> float:
+        """How far welfare and bound are apart."""
+        return self.bound - self.welfare
+
+
+class InteriorPoint:
+    """An iterate: shares x > 0, rates w > 0 (budget per utility), prices p, and slacks z = p - w u > 0.
+
+    It is at the optimum when ``x z = 0``, ``sum_i x_ik = 1`` and ``w_i U_i = B_i``; see docs/backends/interior_point.
+    """
+
+    def __init__(self, edges: Edges, budgets: Floats, shares: Floats, rates: Floats, prices: Floats) -> None:
+        self.edges, self.budgets = edges, budgets
+        self.shares, self.rates, self.prices = shares, rates, prices
+        self.slacks = prices[edges.good] - rates[edges.buyer] * edges.worth
+        self._room: Floats | None = None  # for the system of a step: what is made anew, the system clears anew
+
+    @classmethod
+    def from_nothing(cls, edges: Edges, budgets: Floats) -> InteriorPoint:
+        """Start from every good shared equally among those who want it, and prices well above what they pay."""
+        shares = 1.0 / np.bincount(edges.good, minlength=edges.num_goods)[edges.good]
+        rates = budgets / edges.by_buyers(edges.worth * shares)
+        prices = np.zeros(edges.num_goods)
+        np.maximum.at(prices, edges.good, rates[edges.buyer] * edges.worth)
+        return cls(edges, budgets, shares, rates, 1.5 * prices + 0.1 * prices.mean())
+
+    @classmethod
+    def from_prices(cls, edges: Edges, budgets: Floats, prices: Floats, gap: float) -> InteriorPoint:
+        """Start where the central path of this gap would be if these were its prices.
+
+        There ``x z = m``, so a buyer's rate solves ``sum_k r_k/(1 - r_k) = B_i/m`` for ``r_k = w_i u_ik/p_k``.
+        """
+        ratios = edges.worth / prices[edges.good]
+        best = edges.most(ratios)
+        ratios /= best[edges.buyer]
+        product = gap / len(edges)
+        target = budgets / product
+        rates = target / (1.0 + target)
+        for _ in range(RATE_ROUNDS):
+            reached = ratios * rates[edges.buyer]
+            inverse = 1.0 / (1.0 - reached)
+            excess = edges.by_buyers(reached * inverse) - target
+            rates -= np.clip(excess / edges.by_buyers(ratios * inverse * inverse), 0.0, 0.9 * rates)
+        shares = product / (prices[edges.good] * (1.0 - ratios * rates[edges.buyer]))
+        shares /= edges.by_goods(shares)[edges.good]
+        return cls(edges, budgets, shares, rates / best, prices)
+
+    def measure(self) -> Measure:
+        """Return what the iterate is worth."""
+        edges = self.edges
+        shares = self.shares / edges.by_goods(self.shares)[edges.good]
+        utilities = edges.by_buyers(edges.worth * shares)
+        best = edges.most(edges.worth / self.prices[edges.good])
+        welfare = float(self.budgets @ np.log(utilities))
+        bound = float(self.budgets @ np.log(self.budgets * best)) + float(np.log(self.prices.sum()))
+        return Measure(shares=shares, welfare=welfare, bound=bound)
+
+    def step(self) -> bool:
+        """Take a step of Mehrotra's predictor-corrector method; False, and stay, if there is none to take."""
+        edges = self.edges
+        x, w, z = self.shares, self.rates, self.slacks
+        utilities = edges.by_buyers(edges.worth * x)
+        product = x * z
+        money = self.budgets - utilities * w
+        solve = self._newton(utilities / w)
+        if solve is None:
+            return False
+        d_x, d_w, d_p, d_z = solve(-product, money)
+        along = min(1.0, _reach(x, d_x)), min(1.0, _reach(z, d_z), _reach(w, d_w))
+        mean = float(product.mean())
+        ahead = float((x + along[0] * d_x) @ (z + along[1] * d_z)) / len(x)
+        target = mean * min(1.0, (ahead / mean) ** 3)
+        d_x, d_w, d_p, d_z = solve(target - product - d_x * d_z, money - edges.by_buyers(edges.worth * d_x) * d_w)
+        if not (np.isfinite(d_x).all() and np.isfinite(d_z).all() and np.isfinite(d_w).all()):
+            return False
+        near = min(MOST_REACH, max(LEAST_REACH, 1.0 - mean * len(x)))
+        primal = min(1.0, near * _reach(x, d_x))
+        dual = min(1.0, near * min(_reach(z, d_z), _reach(w, d_w)))
+        self.shares = x + primal * d_x
+        self.rates, self.prices, self.slacks = w + dual * d_w, self.prices + dual * d_p, z + dual * d_z
+        return True
+
+    def _newton(self, curvature: Floats) -> Callable[[Floats, Floats], tuple[Floats, Floats, Floats, Floats]] | None:
+        """Factor the Schur complement; return the solution of Newton's equations for given residuals."""
+        edges = self.edges
+        w, z = self.rates, self.slacks
+        ratio = self.shares / z
+        coupling = ratio * edges.worth
+        squares = coupling * edges.worth
+        of_buyer = curvature + edges.by_buyers(squares)
+        of_good = edges.by_goods(ratio)
+        if self._room is None:
+            self._room = np.empty((0 if edges.is_sparse else edges.num_small,) * 2)
+        if edges.by_buyer:
+            diagonal = edges.by_goods(ratio * edges.apart(squares, of_buyer, curvature))
+            back = _factored(edges, coupling, of_buyer, of_good, diagonal, self._room)
+        else:
+            diagonal = curvature + edges.by_buyers(squares * edges.apart(ratio, of_good, np.zeros(edges.num_goods)))
+            back = _factored(edges, coupling, of_good, of_buyer, diagonal, self._room)
+        if back is None:
+            return None
+        unsold = 1.0 - edges.by_goods(self.shares)
+
+        def solve(product: Floats, money: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+            """Return steps in x, w, p and z that change x z by `product` and w U by `money`, and sell all goods."""
+            given = product / z
+            right_buyer = money / w - edges.by_buyers(edges.worth * given)
+            right_good = edges.by_goods(given) - unsold
+            if edges.by_buyer:
+                d_p = back(right_good + edges.by_goods(coupling * (right_buyer / of_buyer)[edges.buyer]))
+                d_w = (right_buyer + edges.by_buyers(coupling * d_p[edges.good])) / of_buyer
+            else:
+                d_w = back(right_buyer + edges.by_buyers(coupling * (right_good / of_good)[edges.good]))
+                d_p = (right_good + edges.by_goods(coupling * d_w[edges.buyer])) / of_good
+            d_z = d_p[edges.good] - edges.worth * d_w[edges.buyer]
+            return given - ratio * d_z, d_w, d_p, d_z
+
+        return solve
+
+
+def _reach(values: Floats, change: Floats) -> float:
+    """Return how far along the change all values stay above 0."""
+    fastest = float(-(change / values).min())
+    return 1.0 / fastest if fastest > 0 else np.inf
+
+
+def _factored(
+    edges: Edges, coupling: Floats, large: Floats, small: Floats, diagonal: Floats, room: Floats
+) -> Callable[[Floats], Floats] | None:
+    """Return the inverse of ``diag(small) - V' diag(1/large) V`` as a function, given what is on its diagonal.
+
+    None if it cannot be factored.
+    """
+    if not (np.isfinite(diagonal).all() and np.isfinite(large).all()):
+        return None
+    if edges.is_sparse:
+        return forest_factored(edges, coupling, large, small)
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
+    # Rows of unit diagonal: goods of very different prices stand side by side.
+    scale = 1.0 / np.sqrt(small)
+    scaled = coupling * scale[edges.small]
+    for extra in REGULARISATIONS:
+        system = edges.gram(scaled, large, room)
+        np.negative(system, out=system)
+        np.fill_diagonal(system, diagonal / small + extra)
+        # In LAPACK's order of storage the upper triangle is the lower one of the transpose, which costs no copy.
+        factor, failed = dpotrf(system.T, lower=1, clean=0, overwrite_a=1)
+        if not failed:
+            return lambda right: np.asarray(dpotrs(factor, scale * right, lower=1)[0] * scale)
+    return None

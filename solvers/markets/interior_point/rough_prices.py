@@ -1,0 +1,154 @@
+"""Rough prices of a linear market: buyers who choose softly, more and more sharply, until supply is met."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ....formulations.program.model import Floats, Indices
+from .pairs import Edges
+from .pricing import Wants
+
+# Buyers spend by worth per money to the power of 2**sharpness, which rises by 1 from the first to the last.
+FIRST_SHARPNESS, LAST_SHARPNESS = 1, 14
+# Entries of the sample of buyers that is asked while all their goods matter, and the least buyers per good in it.
+SAMPLE_ENTRIES = 1_000_000
+SAMPLE_BUYERS = 4
+# A pair matters if the buyer spends more than this on the good, relative to the best. When less than LIST_SHARE of all
+# pairs do, and LIST_PAIRS for each buyer and each good, only they are asked for; when less than KEPT_SHARE of these
+# do, only those.
+MATTERS, LIST_SHARE, LIST_PAIRS, KEPT_SHARE = 1e-5, 0.2, 30, 0.6
+# From this sharpness on, where so many pairs still matter, prices move twice before it rises.
+MOVED_TWICE = 6
+# The farthest that a price moves at once, in logarithms and relative to how sharply buyers choose.
+FARTHEST = 2.0
+# The least demand for a good, as a share of all budgets: its price does not fall to 0.
+LEAST_DEMAND = 1e-9
+TINY = np.finfo(np.float64).tiny
+# Listed pairs: demand is taken to be so many times as steep as it is, against overshooting where buyers are few.
+WARY = 1.4
+# Buyers choose more sharply when a move leaves more of the gap than SLOW or, within NEARLY times the gap that is asked
+# for, more than it would take to be worth it: a Newton step leaves STEP_LEAVES of the gap, for the time of STEP_MOVES
+# moves and what its dense system takes, FACTOR_S for the cube of its size against MOVE_S for each listed pair.
+SLOW, NEARLY = 0.6, 100.0
+STEP_LEAVES, STEP_MOVES, FACTOR_S, MOVE_S = 0.3, 3.0, 8e-12, 2e-8
+
+
+@dataclass(frozen=True)
+class Rough:
+    """Prices at which soft demand is near supply, and what it hands out.
+
+    Attributes
+    ----------
+    prices : ndarray of float, shape (K,)
+        Of the whole capacity of each wanted good; they sum to 1.
+    edges, shares : Edges, ndarray of float
+        Pairs of buyer and good, and the share of the good that the buyer gets.
+    welfare : float
+        Nash welfare of the shares, where budgets sum to 1.
+    """
+
+    prices: Floats
+    edges: Edges
+    shares: Floats
+    welfare: float
+
+
+def rough_prices(wants: Wants, enough: float) -> Rough:
+    """Sharpen soft demand until the gap that it leaves is small enough, or shrinks too slowly.
+
+    In a dense market all pairs are asked for while most matter; in a sparse one they are listed from the start.
+    """
+    prices, sharpness = wants.first_prices(), FIRST_SHARPNESS
+    if not wants.market.is_sparse:
+        buyers = wants.sample(max(SAMPLE_ENTRIES // wants.num_goods, SAMPLE_BUYERS * wants.num_goods))
+        few = min(LIST_SHARE, LIST_PAIRS * (wants.num_buyers + wants.num_goods) / wants.num_pairs)
+        matter, again = 1.0, False
+        while matter > few and sharpness < LAST_SHARPNESS:
+            demand, steepness, matter = _demand_of_all(wants, prices, buyers, sharpness)
+            prices = _moved(prices, demand, steepness, sharpness)
+            again = not again and sharpness >= MOVED_TWICE and matter > LIST_SHARE
+            sharpness += not again
+    priced = wants.priced(prices)
+    edges = wants.edges(*wants.select(priced, 1.0 - MATTERS ** (0.5**sharpness)))
+    return _sharpened(edges, wants.budgets, priced.prices, sharpness, enough)
+
+
+def _sharpened(edges: Edges, budgets: Floats, prices: Floats, sharpness: int, enough: float) -> Rough:
+    """Go on with listed pairs alone."""
+    found = Rough(prices, edges, np.zeros(len(edges)), -np.inf)
+    bound = gap = last_gap = np.inf
+    while True:
+        ratios = edges.worth / prices[edges.good]
+        most = edges.most(ratios)
+        ratios /= most[edges.buyer]
+        paid = float(prices @ edges.most_by_goods(ratios))  # prices lowered to what somebody would pay
+        for _ in range(sharpness):
+            ratios *= ratios
+        near = ratios > MATTERS
+        ratios /= edges.by_buyers(ratios)[edges.buyer]
+        spent = ratios * budgets[edges.buyer]
+        demand = np.maximum(edges.by_goods(spent), TINY)
+        shares = spent / demand[edges.good]
+        welfare = float(budgets @ np.log(edges.by_buyers(edges.worth * shares)))
+        proved = float(budgets @ np.log(budgets * most)) + math.log(paid)
+        if welfare > found.welfare:
+            found = Rough(found.prices, edges, shares, welfare)
+        if proved < bound:
+            bound, found = proved, replace(found, prices=prices)
+        worth_it = SLOW if gap > NEARLY * enough else _left_by_a_move(edges)
+        slow = not proved - welfare < worth_it * gap
+        gap = min(gap, proved - welfare)
+        ended = slow and (gap > worth_it * last_gap or sharpness == LAST_SHARPNESS)
+        if bound - found.welfare <= enough or ended:
+            return found
+        steepness = WARY * (1.0 - edges.by_goods(spent * ratios) / demand)
+        prices = _moved(prices, demand, steepness, sharpness)
+        if slow:
+            gap, last_gap = np.inf, gap
+            sharpness += 1
+        near |= (edges.by_goods(near.astype(np.float64)) == 0)[edges.good]  # no good is left without a buyer
+        if np.count_nonzero(near) < KEPT_SHARE * len(edges):
+            edges = edges.only(near)
+
+
+def _left_by_a_move(edges: Edges) -> float:
+    """Return how much of the gap a move may leave that takes no longer for what it does than a Newton step."""
+    moves = STEP_MOVES + FACTOR_S * edges.num_small**3 / (MOVE_S * len(edges))
+    return float(STEP_LEAVES ** (1.0 / moves))
+
+
+def _demand_of_all(wants: Wants, prices: Floats, buyers: Indices, sharpness: int) -> tuple[Floats, Floats, float]:
+    """Return soft demand for each good, how steep it is, and which share of the last block's pairs matters."""
+    factors = wants.factors(prices)
+    demand, alone = np.zeros(wants.market.num_goods), np.zeros(wants.market.num_goods)
+    room, matter = wants.room(), 1.0
+    for some in wants.blocks(buyers):
+        ratios = np.take(wants.table, some, axis=0, out=room[: len(some)], mode="clip")
+        ratios *= factors
+        ratios /= ratios.max(axis=1)[:, None]
+        for _ in range(sharpness):
+            ratios *= ratios
+        totals = ratios.sum(axis=1)
+        rates = wants.budgets[some] / totals
+        demand += rates @ ratios
+        matter = np.count_nonzero(ratios > MATTERS) / ratios.size
+        ratios *= ratios
+        alone += (rates / totals) @ ratios
+    demand, alone = demand[wants.goods], alone[wants.goods]
+    steepness = 1.0 - alone / np.maximum(demand, TINY)
+    return demand / wants.budgets[buyers].sum(), steepness, matter
+
+
+def _moved(prices: Floats, demand: Floats, steepness: Floats, sharpness: int) -> Floats:
+    """Return prices moved towards where demand meets supply, each by its own slope.
+
+    A buyer who spends the share s of the budget on a good spends less on it as its price to the power of
+    ``-2**sharpness (1 - s)``: `steepness` is 1 - s on the average of what is spent on the good.
+    """
+    sharp = 2.0**sharpness
+    moves = np.log(np.maximum(demand, LEAST_DEMAND) / prices) / (1.0 + sharp * steepness)
+    moved = prices * np.exp(np.clip(moves, -FARTHEST / sharp, FARTHEST / sharp))
+    return np.asarray(moved / moved.sum())

@@ -1,0 +1,231 @@
+"""Sifting: an interior point on the few pairs of buyer and good that may trade, priced out against all the others."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from ....formulations.program.model import Floats
+from ...result import Limit
+from .newton import InteriorPoint
+from .pairs import Edges
+from .pricing import Prices, Wants
+from .rough_prices import rough_prices
+
+# Pairs that the first selection takes for each buyer and each good: at the optimum a forest trades, one pair for each.
+# It takes two where all others are clearly worse; otherwise as many as it needs to reach WIDE times as far from the
+# best as prices may be wrong.
+FIRST_PAIRS = (2, 3, 4, 5)
+CLEARLY, WIDE = 0.1, 3.0
+# Rough prices and what they hand out are all that is needed if they close this share of the gap asked for.
+ENOUGH = 0.5
+GROWTH = 1.3
+# A market is not sifted if it has no more pairs than this, or no more for each buyer and each good than this.
+FEW_PAIRS = 4_000
+FEW_PER_SIDE = 8
+# A good of which a buyer spends more than this share of the budget stays in the selection.
+KEPT_SHARE = 1e-3
+# The gap of the central path at which a selection starts, and its ratio to the gap of the prices if that is known.
+FIRST_GAP = 0.03
+GAP_RATIO = 10.0
+GAP_GROWTH = 3.0
+MOST_GAP = 0.1
+# From this gap of the selection on, prices are tried on all pairs, and again whenever it has shrunk so much.
+FIRST_CHECK = 1e-2
+CHECK_AGAIN = 1 / 30
+# Steps without a gap smaller by a tenth after which the method has done what it can.
+PATIENCE = 8
+
+
+class End(Enum):
+    """How work on one selection ended."""
+
+    OVER = "the gap is closed, or a limit reached"
+    LACKING = "pairs are missing"
+    STUCK = "no step helps"
+
+
+@dataclass(kw_only=True)
+class Watch:
+    """When to stop, and whom to tell.
+
+    Attributes
+    ----------
+    tolerance : float
+        The gap asked for, where budgets sum to 1.
+    deadline : float or None
+        On the clock of `time.perf_counter`.
+    most_steps : int
+    tell : callable
+        Given the number of steps, welfare and bound (where budgets sum to 1), and the pairs in use, at every step.
+    """
+
+    tolerance: float
+    deadline: float | None
+    most_steps: int
+    tell: Callable[[int, float, float, int], None]
+    steps: int = field(default=0, init=False)
+
+    def stops(self) -> Limit | None:
+        """Return the limit that is reached, if one is."""
+        if self.deadline is not None and time.perf_counter() >= self.deadline:
+            return Limit.TIME
+        return Limit.ITERATIONS if self.steps >= self.most_steps else None
+
+
+class Sifting:
+    """The search for the equilibrium: the best allocation and the best prices so far.
+
+    Attributes
+    ----------
+    edges, shares : Edges or None, ndarray of float or None
+        The best allocation found.
+    welfare, bound : float
+        Its Nash welfare, and the least bound that prices proved, where budgets sum to 1.
+    prices : ndarray of float or None
+        Those prices.
+    selections : list of int
+        How many pairs each selection had.
+    """
+
+    def __init__(self, wants: Wants, watch: Watch) -> None:
+        self.wants, self.watch = wants, watch
+        self.edges: Edges | None = None
+        self.shares: Floats | None = None
+        self.prices: Floats | None = None
+        self.welfare, self.bound = -np.inf, np.inf
+        self.selections: list[int] = []
+        self._best: Prices | None = None
+        self._latest: Prices | None = None
+
+    @property
+    def gap(self) -> float:
+        """How far welfare and bound are apart."""
+        return self.bound - self.welfare
+
+    def start(self, welfare: float, prices: Floats) -> None:
+        """Start from the welfare of a known allocation and from prices."""
+        self.welfare = max(self.welfare, welfare)
+        self._try(prices)
+
+    def run(self) -> Limit | None:
+        """Search until the gap is closed; return the limit that stopped it, if one did."""
+        wants = self.wants
+        sides = wants.num_buyers + wants.num_goods
+        per_side = FIRST_PAIRS[-1]
+        if self.watch.stops():
+            return self.watch.stops()
+        whole = wants.num_pairs <= max(FEW_PAIRS, FEW_PER_SIDE * sides)
+        if self._best is None and not whole:
+            self._start_roughly()
+            if self.gap <= self.watch.tolerance:
+                return None
+        if self._best is not None:
+            per_side = self._first_pairs(sides)
+        point: InteriorPoint | None = None
+        anew = self._best is None
+        while True:
+            whole = whole or per_side * sides >= wants.num_pairs
+            edges = wants.edges(*wants.everything()) if whole else self._selected(per_side * sides, point)
+            self.selections.append(len(edges))
+            point = InteriorPoint.from_nothing(edges, wants.budgets) if anew else self._near(edges)
+            end, limit = self._descend(point, whole)
+            if end is End.OVER or (whole and anew):
+                return limit
+            per_side = math.ceil(GROWTH * per_side)
+            anew = end is End.STUCK
+
+    def _start_roughly(self) -> None:
+        """Start from rough prices and what soft demand hands out at them."""
+        found = rough_prices(self.wants, ENOUGH * self.watch.tolerance)
+        if np.isfinite(found.welfare):
+            self.welfare, self.edges, self.shares = found.welfare, found.edges, found.shares
+        self._try(found.prices)
+
+    def _first_pairs(self, sides: int) -> int:
+        """Return how many pairs to take for each buyer and each good at the best prices."""
+        assert self._best is not None
+        widths = self.wants.widths_of(self._best, [each * sides for each in FIRST_PAIRS])
+        if widths[0] > CLEARLY:
+            return FIRST_PAIRS[0]
+        enough = [each for each, width in zip(FIRST_PAIRS, widths, strict=True) if width > WIDE * self.gap]
+        return next((each for each in enough if each > FIRST_PAIRS[0]), FIRST_PAIRS[-1])
+
+    def _near(self, edges: Edges) -> InteriorPoint:
+        """Return a start near the best prices: at the least gap of the central path that is not mostly mismatch."""
+        assert self._best is not None
+        gap = min(FIRST_GAP, GAP_RATIO * self.gap)
+        while True:
+            point = InteriorPoint.from_prices(edges, self.wants.budgets, self._best.prices, gap)
+            if point.measure().gap <= gap:
+                return point
+            if gap >= MOST_GAP:
+                return InteriorPoint.from_nothing(edges, self.wants.budgets)
+            gap *= GAP_GROWTH
+
+    def _selected(self, count: int, point: InteriorPoint | None) -> Edges:
+        """Return about so many pairs, the best at the best prices, with those that the point lacked and traded."""
+        assert self._best is not None
+        assert self._latest is not None
+        wants, best = self.wants, self._best
+        buyer, good = wants.select(best, wants.widths_of(best, [count])[0] + 1e-12)
+        if point is not None:
+            goods, edges = wants.market.num_goods, point.edges
+            spent = point.shares * point.prices[edges.good]
+            at = np.flatnonzero(spent > KEPT_SHARE * self.wants.budgets[edges.buyer])
+            parts = [buyer * goods + good, edges.buyer[at] * goods + wants.goods[edges.good[at]]]
+            if self._latest is not best:
+                buyer, good = wants.select(self._latest, wants.widths_of(self._latest, [count])[0] + 1e-12)
+                parts.append(buyer * goods + good)
+            buyer, good = np.divmod(np.unique(np.concatenate(parts)), goods)
+        return wants.edges(buyer, good)
+
+    def _descend(self, point: InteriorPoint, whole: bool) -> tuple[End, Limit | None]:
+        """Step until the gap is closed or a limit is reached, no step helps, or the selection is found to lack pairs.
+
+        Return which, and the limit if there is one.
+        """
+        watch = self.watch
+        measure = point.measure()
+        # Prices that the point starts from have been tried.
+        check = FIRST_CHECK if self._best is None else min(FIRST_CHECK, CHECK_AGAIN * measure.gap)
+        least, since = np.inf, 0
+        while True:
+            if measure.welfare > self.welfare:
+                self.welfare, self.edges, self.shares = measure.welfare, point.edges, measure.shares
+            if whole and measure.bound < self.bound:
+                self.bound, self.prices = measure.bound, point.prices
+            since = 0 if measure.gap < 0.9 * least else since + 1
+            least = min(least, measure.gap)
+            stuck = since > PATIENCE or not np.isfinite(measure.gap)
+            if self.gap > watch.tolerance and (stuck or measure.gap <= max(check, watch.tolerance)):
+                check = CHECK_AGAIN * measure.gap
+                bound = self._try(point.prices)
+                lacks = bound - measure.bound > max(0.5 * measure.gap, 0.1 * watch.tolerance)
+                if lacks and not whole and self.gap > watch.tolerance:
+                    return End.LACKING, None
+            watch.tell(watch.steps, self.welfare, self.bound, len(point.edges))
+            if self.gap <= watch.tolerance:
+                return End.OVER, None
+            if stuck:
+                return End.STUCK, Limit.METHOD
+            limit = watch.stops()
+            if limit:
+                return End.OVER, limit
+            watch.steps += 1
+            if not point.step():
+                since = PATIENCE + 1
+            measure = point.measure()
+
+    def _try(self, prices: Floats) -> float:
+        """Try prices on all pairs; return the bound they prove."""
+        priced = self.wants.priced(prices)
+        if priced.bound < self.bound:
+            self.bound, self.prices, self._best = priced.bound, priced.prices, priced
+        self._latest = priced
+        return priced.bound

@@ -1,0 +1,1 @@
+"""Leontief markets by an interior-point method."""

@@ -1,0 +1,199 @@
+"""The central path of a scaled Leontief market, followed step by step: Mehrotra's predictor and corrector."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ....formulations.program.model import Floats
+from .linear_system import GoodsSystem
+from .scaling import PROHIBITIVE, ScaledLeontief
+
+# The share of the way to the boundary that a step goes: nearer as the path ends.
+SHORTEST_SHARE, LONGEST_SHARE = 0.95, 1.0 - 1e-6
+# Where the predictor goes far beyond the boundary, its products say little: no more of them is made good than this many
+# times the pair's own product. It spares up to a quarter of the steps, and without it some markets are never solved.
+MOST_CORRECTION = 4.0
+# The prices at the start are this many times what they will sum to.
+OVERPRICED = 5.0
+
+
+class _Change(NamedTuple):
+    """How prices, shape (T, J), and the w, shape (N,), change; and slacks, shape (T, J), as a share of themselves."""
+
+    prices: Floats
+    marginal: Floats
+    slacks: Floats
+
+
+class LeontiefPath:
+    """One point of the path, and how to step on.
+
+    Rates r and slacks s >= 0 with ``sum_i need r + s = 1``; prices p >= 0 and the w_i, utility that money buys at the
+    margin, with reduced costs ``z = need'p - yield w >= 0``; and ``U_i w_i = B_i``, ``r z = mu``, ``p s = mu`` as mu
+    goes to 0. All but the products are linear, so rates and prices may step by different lengths. The reduced costs fit
+    from the start on; the rates need not: every full step puts that right.
+
+    Attributes
+    ----------
+    rates, reduced : list of ndarray of float, shape (T, n) each
+        By block of buyers.
+    prices, slacks : ndarray of float, shape (T, J)
+    levels, marginal : ndarray of float, shape (N,)
+        U and w.
+    """
+
+    def __init__(self, scaled: ScaledLeontief) -> None:
+        self.scaled = scaled
+        goods = (scaled.rounds, scaled.resources)
+        self.prices = np.full(goods, OVERPRICED / math.prod(goods))
+        mu = (OVERPRICED - 1.0) / (scaled.rounds * scaled.count)
+        self.slacks = mu / self.prices
+        self.rates: list[Floats] = []
+        self.reduced: list[Floats] = []
+        self.levels, self.marginal = np.empty(scaled.count), np.empty(scaled.count)
+        for block in scaled.blocks:
+            budgets, served = scaled.budgets[block.buyers], block.yields > 0
+            costs = block.costs(self.prices)
+            least = np.divide(costs, block.yields, out=np.full_like(costs, np.inf), where=served).min(axis=0)
+            marginal = least * (budgets / (budgets + mu))  # exact for a buyer of one round
+            reduced = np.where(served, costs - block.yields * marginal, PROHIBITIVE)
+            self.marginal[block.buyers] = marginal
+            self.reduced.append(reduced)
+            self.rates.append(mu / reduced)
+        self._set_levels()
+        # Room, by block: what r dz + z dr is to add to r z, over r z. All else of a step is made anew, block by block.
+        self._aims = [np.empty_like(rates) for rates in self.rates]
+
+    def step(self) -> None:
+        """Step on; raise `numpy.linalg.LinAlgError` where the numbers give no more."""
+        heights, system = self._system()
+        # Predictor: straight for mu = 0.
+        own = self.scaled.budgets / self.marginal
+        change = self._changed(system, self._pulled(own, heights), own, heights, 0.0)
+        target, mean, level_change = self._foreseen(change)
+        # Corrector: for the target mu, with the products of the predictor's changes made good.
+        goods_aim = target / (self.prices * self.slacks) - _limited(change.prices / self.prices, change.slacks)
+        own = own - _limited(change.marginal / self.marginal, level_change / self.levels) * self.levels
+        right = self._corrected(change, own, heights, target) + self.slacks * goods_aim
+        change = self._changed(system, right, own, heights, goods_aim)
+        self._move(change, min(max(SHORTEST_SHARE, 1.0 - target / mean), LONGEST_SHARE))
+
+    def _system(self) -> tuple[Floats, GoodsSystem]:
+        """Return the h_i and the system that all right-hand sides of this step share."""
+        heights = self.levels / self.marginal
+        for k, block in enumerate(self.scaled.blocks):
+            heights[block.buyers] += np.einsum("tn,tn->n", self._weights(k), block.yields)
+        curvature = (rates / reduced for rates, reduced in zip(self.rates, self.reduced, strict=True))
+        return heights, GoodsSystem(self.scaled, curvature, heights, self.slacks / self.prices)
+
+    def _weights(self, k: int) -> Floats:
+        """Return rate over reduced cost times yield, of one block."""
+        return np.asarray(self.rates[k] / self.reduced[k] * self.scaled.blocks[k].yields)
+
+    def _fall(self, k: int, change: _Change) -> Floats:
+        """Return dz/z of one block; dr/r is its negative less 1, if nothing is made good."""
+        block = self.scaled.blocks[k]
+        fall = block.costs(change.prices)
+        fall -= block.yields * change.marginal[block.buyers]
+        fall /= self.reduced[k]
+        return fall
+
+    def _pulled(self, own: Floats, heights: Floats) -> Floats:
+        """Return the predictor's right-hand side: the rates' own part of it is known, all of the capacity."""
+        right = np.full_like(self.prices, -1.0)
+        for k, block in enumerate(self.scaled.blocks):
+            right += block.loads(self._weights(k) * (own / heights)[block.buyers])
+        return right
+
+    def _corrected(self, change: _Change, own: Floats, heights: Floats, target: float) -> Floats:
+        """Fill `_aims`, take what they are worth to the buyers from `own`, and return the right-hand side."""
+        right = np.full_like(self.prices, -1.0)
+        for k, block in enumerate(self.scaled.blocks):
+            fall, aims, rates = self._fall(k, change), self._aims[k], self.rates[k]
+            np.multiply(rates, self.reduced[k], out=aims)
+            np.divide(target, aims, out=aims)
+            aims += np.minimum(fall * (1.0 + fall), MOST_CORRECTION)
+            extra = rates * aims
+            own[block.buyers] -= np.einsum("tn,tn->n", block.yields, extra)
+            extra += self._weights(k) * (own / heights)[block.buyers]
+            right += block.loads(extra)
+        return right
+
+    def _changed(
+        self, system: GoodsSystem, right: Floats, own: Floats, heights: Floats, goods_aim: Floats | float
+    ) -> _Change:
+        """Solve for the prices, and from them the rest."""
+        change = system.solve(right)
+        moved = np.empty(self.scaled.count)
+        for k, block in enumerate(self.scaled.blocks):
+            pulled = np.einsum("tn,tn->n", self._weights(k), block.costs(change))
+            moved[block.buyers] = (own[block.buyers] + pulled) / heights[block.buyers]
+        return _Change(change, moved, goods_aim - 1.0 - change / self.prices)
+
+    def _foreseen(self, change: _Change) -> tuple[float, float, Floats]:
+        """Return the mu to aim for, the mean product now, and how the levels change, by the predictor's change."""
+        low, high = math.inf, -math.inf
+        total = cross = bend = 0.0  # sums of r z, r dz, dz dr + r dz
+        level_change = -self.levels
+        for k, block in enumerate(self.scaled.blocks):
+            fall = self._fall(k, change)
+            low, high = min(low, float(fall.min())), max(high, float(fall.max()))
+            product = self.rates[k] * self.reduced[k]
+            total += float(product.sum())
+            product *= fall
+            cross += float(product.sum())
+            bend -= float(product.ravel() @ fall.ravel())
+            level_change[block.buyers] -= np.einsum("tn,tn,tn->n", block.yields, self.rates[k], fall)
+        rises = change.prices / self.prices
+        along = _length(1.0 + high, change.slacks)
+        down = _length(-low, rises, change.marginal / self.marginal)
+        goods = self.prices * self.slacks
+        mean = (total + float(goods.sum())) / self.scaled.unknowns
+        after = total + down * cross - along * (total + cross) + along * down * (bend - cross)
+        after += float((goods * (1.0 + down * rises) * (1.0 + along * change.slacks)).sum())
+        left = min(1.0, max(after / self.scaled.unknowns / mean, 0.0))
+        return mean * left**3, mean, level_change
+
+    def _move(self, change: _Change, share: float) -> None:
+        """Go that share of the way to the boundary, or the whole step."""
+        low, lowest = math.inf, math.inf
+        for k, aims in enumerate(self._aims):
+            fall = self._fall(k, change)
+            aims -= 1.0
+            aims -= fall  # dr/r
+            low, lowest = min(low, float(fall.min())), min(lowest, float(aims.min()))
+        rises, own_rises = change.prices / self.prices, change.marginal / self.marginal
+        along = min(1.0, share * _length(-lowest, change.slacks, most=math.inf))
+        down = min(1.0, share * _length(-low, rises, own_rises, most=math.inf))
+        if not (math.isfinite(along) and math.isfinite(down)):
+            raise np.linalg.LinAlgError("the step is not finite")
+        for k, aims in enumerate(self._aims):
+            fall = self._fall(k, change)
+            aims *= along
+            aims += 1.0
+            self.rates[k] *= aims
+            fall *= down
+            fall += 1.0
+            self.reduced[k] *= fall
+        self.slacks *= 1.0 + along * change.slacks
+        self.prices *= 1.0 + down * rises
+        self.marginal *= 1.0 + down * own_rises
+        self._set_levels()
+
+    def _set_levels(self) -> None:
+        for block, rates in zip(self.scaled.blocks, self.rates, strict=True):
+            self.levels[block.buyers] = np.einsum("tn,tn->n", block.yields, rates)
+
+
+def _limited(first: Floats, second: Floats) -> Floats:
+    """Return the product of two relative changes, as far as it is made good."""
+    return np.clip(first * second, -MOST_CORRECTION, MOST_CORRECTION)
+
+
+def _length(fastest: float, *relative: Floats, most: float = 1.0) -> float:
+    """Return how far a step may go before a number is 0: `fastest` is the fall of some, the rest are changes."""
+    fall = max([fastest, *(-float(each.min()) for each in relative)])
+    return most if fall <= 0 else min(most, 1.0 / fall)

@@ -1,0 +1,144 @@
+"""What a solve of a Leontief market knows so far: the best rates, the best prices, and what each of them proves."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+
+from ....formulations.markets.volatile import VolatileFisherMarket
+from ....formulations.program.model import Floats
+from ...backend import Answer, Progress
+from ...options import Options
+from ...result import CLOSED_GAP, Limit, Reason
+from .central_path import LeontiefPath
+from .scaling import ScaledLeontief
+
+# Rates stay this share below what is full, so that the plan's own sums, in another order, need no repair.
+ROOM = 1e-13
+# The path aims a little below the gap asked for: the check adds up in another order.
+MARGIN = 0.99
+
+
+class BestPoint:
+    """The best rates and the best prices so far; they need not be of one step.
+
+    Attributes
+    ----------
+    objective, bound : float
+        Nash welfare of the rates, and what the prices prove of all others.
+    steps : int
+    """
+
+    def __init__(self, market: VolatileFisherMarket, options: Options, on_progress: Progress) -> None:
+        self.market, self.options, self._on_progress = market, options, on_progress
+        self.objective, self.bound, self.steps = -math.inf, math.inf, 0
+        self._allocation: Floats | None = None  # of a warm start, while nothing is better
+        self._prices: Floats | None = None
+        self._scaled: ScaledLeontief | None = None
+        self._rates: list[Floats] = []
+        self._total = market.total_budget
+        self._allowed = MARGIN * max(options.rel_gap, CLOSED_GAP, options.abs_gap / self._total)
+        self._fate = () if options.warm_start is None else (self._begin_warm(options.warm_start),)
+
+    @property
+    def gap(self) -> float:
+        """Bound less objective, over the sum of the budgets."""
+        return (self.bound - self.objective) / self._total
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a plan."""
+        return math.isfinite(self.objective)
+
+    def closed(self) -> bool:
+        """Whether the gap is as small as asked for."""
+        return self.gap <= self._allowed
+
+    def begin(self, scaled: ScaledLeontief) -> None:
+        """Take what needs no step: of every good the share that the buyer has of the money, and equal prices."""
+        self._scaled = scaled
+        shares = [np.broadcast_to(scaled.budgets[block.buyers], block.yields.shape) for block in scaled.blocks]
+        self._offer_rates(shares, 1.0 + ROOM)
+        prices, least = np.ones((scaled.rounds, scaled.resources)), np.empty(scaled.count)
+        for block in scaled.blocks:
+            costs = block.costs(prices) / block.yields
+            least[block.buyers] = np.where(block.yields > 0, costs, np.inf).min(axis=0)
+        self._offer_prices(prices, least)
+
+    def offer(self, path: LeontiefPath) -> bool:
+        """Take what is better at this point of the path, and report; False if it holds no numbers."""
+        self.steps += 1
+        loads = np.zeros_like(path.prices)
+        for block, rates in zip(path.scaled.blocks, path.rates, strict=True):
+            loads += block.loads(rates)
+        if not (np.isfinite(loads).all() and np.isfinite(path.prices).all()):
+            return False
+        self._offer_rates(path.rates, np.maximum(loads.max(axis=1), 1.0)[:, None] + ROOM)
+        self._offer_prices(path.prices, path.marginal)
+        if self.options.log:
+            sys.stdout.write(
+                f"step {self.steps:3d}  welfare {self.objective:.10g}  bound {self.bound:.10g}  gap {self.gap:.2e}\n"
+            )
+        self._on_progress(self.objective, self.bound)
+        return True
+
+    def answer(self, limit: Limit | None) -> Answer:
+        """Return the plan with its claim; the point's own arrays are let go."""
+        allocation = self._allocation
+        if allocation is None:
+            assert self._scaled is not None
+            rates = self._scaled.rates_of(self._rates)
+            self._scaled, self._rates = None, []  # a large market has no room for both
+            allocation = self.market.requirements * rates[:, None, :]
+        closed = self.closed()
+        return Answer(
+            claim=Reason.OPTIMAL if closed else Reason.FEASIBLE,
+            limit=None if closed else limit,
+            plan=self.market.equilibrium(allocation, self._prices),
+            notes=(*self._fate, f"{self.steps} steps"),
+        )
+
+    def _offer_rates(self, rates: list[Floats], over: Floats | float) -> None:
+        """Take scaled rates divided by how far each round is beyond capacity, if that is better."""
+        scaled = self._scaled
+        assert scaled is not None
+        levels = np.empty(scaled.count)
+        for block, values in zip(scaled.blocks, rates, strict=True):
+            levels[block.buyers] = np.einsum("tn,tn->n", block.yields / over, values)
+        objective = self._unscaled(float(scaled.budgets @ np.log(levels)))
+        if objective > self.objective:
+            self.objective, self._allocation = objective, None
+            self._rates = self._rates or [np.empty_like(block.yields) for block in scaled.blocks]
+            for own, values in zip(self._rates, rates, strict=True):
+                np.divide(values, over, out=own)
+
+    def _offer_prices(self, prices: Floats, costs: Floats) -> None:
+        """Take scaled prices if they prove a better bound; a unit of utility costs no buyer less than `costs`."""
+        scaled = self._scaled
+        assert scaled is not None
+        logs = np.log(scaled.budgets) - np.log(costs) + math.log(prices.sum())
+        bound = self._unscaled(float(scaled.budgets @ logs))
+        if bound < self.bound:
+            self.bound, self._prices = bound, scaled.prices_of(prices)
+
+    def _unscaled(self, value: float) -> float:
+        assert self._scaled is not None
+        return self._total * (value + self._scaled.offset)
+
+    def _begin_warm(self, plan: Any) -> str:
+        """Take a warm start; return what becomes of it."""
+        objective, residuals = self.market.evaluate(plan)
+        if not residuals.worst <= self.options.feasibility_tol:
+            return f"warm start rejected: it violates the market by {residuals.worst:.3g}"
+        if not math.isfinite(objective):
+            return "warm start rejected: a buyer gets nothing"
+        # Within the tolerance it may hand out more than there is, which no plan of ours does.
+        prices = np.asarray(plan.prices, dtype=np.float64)
+        sound = self.market.equilibrium(np.asarray(plan.allocation, dtype=np.float64), prices)
+        self._allocation, self._prices = np.asarray(sound.allocation), sound.prices
+        self.objective, self.bound = self.market.welfare(sound.utilities), self.market.bound_at(prices)
+        self._on_progress(self.objective, self.bound, sound)
+        return f"warm start accepted, welfare {objective:.12g}"

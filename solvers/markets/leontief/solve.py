@@ -1,0 +1,97 @@
+"""Leontief markets over rounds by an interior point whose linear systems have the market's structure."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from ....formulations.markets.volatile import VolatileFisherMarket
+from ...backend import Answer, Progress
+from ...options import Options
+from ...result import Limit, Reason
+from .central_path import LeontiefPath
+from .incumbent import BestPoint
+from .scaling import ScaledLeontief
+
+# Steps end when this many have not taken a tenth off the gap: rounding then has the last word.
+PATIENCE, IMPROVEMENT = 12, 0.9
+MOST_STEPS = 500
+
+
+def solve_leontief(
+    market: VolatileFisherMarket,
+    options: Options,
+    on_progress: Progress,
+    deadline: float | None,
+    most_steps: int = MOST_STEPS,
+) -> Answer:
+    """Solve a Leontief market over rounds.
+
+    The variables are the rates of utility r_it of buyer i in round t. With prices p and w_i, the utility that money
+    buys at the margin, the optimum is where ``sum_i a_ijt r_it + s_jt = c_jt``, ``z_it = sum_j a_ijt p_jt - w_i``,
+    ``U_i w_i = B_i``, ``r z = 0`` and ``p s = 0``. Newton steps follow ``r z = p s = mu`` down to 0. A step solves one
+    system over the goods, or over the buyers where those are fewer; memory is that of a few copies of the data.
+
+    Parameters
+    ----------
+    market : VolatileFisherMarket
+        Of the family "leontief".
+    options : Options
+        The gaps, the warm start (the first incumbent) and the log are honoured. Nothing is drawn, so a seed changes
+        nothing.
+    on_progress : Progress
+        Called after each step; a plan is made of the last one alone, as a large one takes its time and room.
+    deadline : float or None
+        Value of `time.perf_counter` at which to stop.
+    most_steps : int
+
+    Returns
+    -------
+    Answer
+        The plan holds the best rates and the best prices found, which need not be of the same step.
+
+    Raises
+    ------
+    InvalidInput
+        For a warm start that has not this market's shape.
+
+    Notes
+    -----
+    Budgets enter as weighted complementarity, ``U_i w_i = B_i``, which leaves everything but the products linear; the
+    steps are Mehrotra's predictor and corrector. Prices of a Leontief market are often not unique: these lie in the
+    middle of those that are optimal.
+    """
+    best = BestPoint(market, options, on_progress)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
+        limit = None if best.closed() else _followed(market, best, deadline, most_steps)
+    if not best.known:
+        why = "requirements over capacities exceed the range of numbers: state them in other units"
+        return Answer(claim=Reason.NUMERICAL, message=why)
+    return best.answer(limit)
+
+
+def _followed(market: VolatileFisherMarket, best: BestPoint, deadline: float | None, most_steps: int) -> Limit | None:
+    """Follow the path; return what ended it, None if the gap is closed."""
+    scaled = ScaledLeontief(market)
+    if not scaled.sound:
+        return Limit.METHOD
+    best.begin(scaled)
+    path: LeontiefPath | None = None
+    marks = [best.gap]
+    while not best.closed():
+        if deadline is not None and time.perf_counter() >= deadline:
+            return Limit.TIME
+        if best.steps >= most_steps:
+            return Limit.ITERATIONS
+        try:
+            path = path or LeontiefPath(scaled)
+            path.step()
+        except np.linalg.LinAlgError:
+            return Limit.METHOD
+        if not best.offer(path):
+            return Limit.METHOD
+        marks.append(best.gap)
+        if len(marks) > PATIENCE and not marks[-1] <= IMPROVEMENT * marks[-1 - PATIENCE]:
+            return Limit.METHOD
+    return None

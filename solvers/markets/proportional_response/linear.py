@@ -1,0 +1,188 @@
+"""Proportional response in a market of linear utilities: plain, or with momentum and only the bids that matter."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ....formulations.program.model import Floats
+from .bids import LEAST_SHARE, Entries, Lists, State
+from .unit_costs import Report
+
+Variant = Literal["accelerated", "plain"]
+VARIANTS: tuple[Variant, ...] = ("accelerated", "plain")
+# Momentum: a round moves on by k / (k + LAG) of the last move; k counts rounds since the last restart.
+LAG = 3.0
+# Rounding may raise the potential by so much between two rounds of an exact arithmetic that lowers it.
+ROUNDING = 1e-14
+# Lists pay when they hold less than this share of the table: a listed bid costs about six in a row.
+LIST_SHARE = 0.12
+# They are drawn up when buyers answer this much more sharply than at first, or when they were drawn up last.
+FIRST_LISTED, LIST_GROWTH = 16.0, 2.0
+# Rounds between two looks at the gap: at least 10, and 10 per cent of all rounds so far.
+LOOK_ROUNDS, LOOK_SHARE = 10, 0.1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Outcome:
+    """How the rounds ended: prices of the least bound and shares of the most welfare, and how many rounds it took.
+
+    Attributes
+    ----------
+    prices : ndarray of float, shape (K,)
+        Of the whole capacity of each good; they sum to 1.
+    shares : ndarray of float, shape (N, K), or tuple
+        As `Entries.shares` returns them.
+    bound, welfare : float
+        What they are worth, short of ``sum B log B`` and for budgets of sum 1.
+    """
+
+    prices: Floats
+    shares: Any
+    bound: float
+    welfare: float
+    rounds: int
+    restarts: int
+    out_of_time: bool
+
+    @property
+    def gap(self) -> float:
+        """Return (D - P) / sum B, as the method found it."""
+        return self.bound - self.welfare
+
+
+def respond(
+    entries: Entries,
+    start: State,
+    *,
+    variant: Variant,
+    gap: float,
+    deadline: float,
+    max_rounds: int,
+    report: Report,
+) -> Outcome:
+    """Run rounds until the gap, the time or the rounds end.
+
+    Parameters
+    ----------
+    entries : Table or Lists
+        All goods that buyers want.
+    start : State
+        What the first bids follow from.
+    variant : {"accelerated", "plain"}
+        "plain" is proportional response as published: every buyer bids on a good what it adds to the buyer's
+        utility; it never raises the potential ``sum p log p - sum b log u``. "accelerated" takes the same step from a
+        point further on, along the last move of `State` (Nesterov's momentum in the logarithms of bids), starts its
+        momentum anew when the potential rises, and leaves bids that do not matter out of most rounds.
+    gap : float
+        Of (D - P) / sum B.
+    deadline : float
+        Of `time.perf_counter`.
+    max_rounds : int
+    report : callable
+        Called at every look with (round, bound, welfare, found), bound and welfare short of ``sum B log B`` and for
+        budgets of sum 1; found() returns the best shares and the best prices.
+
+    Notes
+    -----
+    Plain rounds are mirror descent with unit steps on the program of Shmyrev (Birnbaum, Devanur and Xiao, EC 2011).
+    Nothing is proved of the accelerated ones; what ends them is the gap, and that is of the whole market.
+    """
+    return _Rounds(entries, start, variant, report).run(gap, deadline, max_rounds)
+
+
+class _Rounds:
+    def __init__(self, entries: Entries, start: State, variant: Variant, report: Report) -> None:
+        self.all, self.entries = entries, entries
+        self.accelerated = variant == "accelerated"
+        self.report = report
+        self.state = self.last = start
+        self.listed_at = FIRST_LISTED
+        self.bound, self.welfare = math.inf, -math.inf
+        self.prices: Floats = np.zeros(0)
+        self.shares: Callable[[], Any] = tuple
+        self.restarts = 0
+
+    def run(self, gap: float, deadline: float, max_rounds: int) -> Outcome:
+        point, potential, run, look = self.state, math.inf, 0, 0
+        prices, log_prices = self._answer(point)
+        late = False
+        for number in range(max_rounds + 1):
+            if number:
+                prices, log_prices = self._answer(point)
+            now = float(prices @ log_prices) - self.linear
+            if self.accelerated and run > 1 and now > potential + ROUNDING and number < max_rounds:
+                # Too far: from here on without momentum, from a point that is no worse than any before.
+                self.restarts += 1
+                run, potential = 0, math.inf
+                point = self.last = self.state
+                continue
+            potential, last = now, self.last
+            late = time.perf_counter() >= deadline
+            if number >= look or late or number == max_rounds:
+                look = number + max(LOOK_ROUNDS, int(LOOK_SHARE * number)) if number >= LOOK_ROUNDS else number + 5
+                self._look(point, prices, log_prices, gap, number, last=late or number == max_rounds)
+                if self.bound - self.welfare <= gap or late:
+                    break
+            if self.accelerated and point.theta >= LIST_GROWTH * self.listed_at:
+                self._list(point, log_prices)
+                potential = math.inf
+            self.last = State(point.theta + 1.0, point.weights + log_prices)
+            self.state = point
+            point = self.last
+            if self.accelerated:
+                point = self.last.moved(last, run / (run + LAG)) if run else self.last
+            run += 1
+        shares, prices = self.found()
+        return Outcome(
+            prices=prices,
+            shares=shares,
+            bound=self.bound,
+            welfare=self.welfare,
+            rounds=number,
+            restarts=self.restarts,
+            out_of_time=late,
+        )
+
+    def found(self) -> tuple[Any, Floats]:
+        return self.shares(), self.prices
+
+    def _answer(self, point: State) -> tuple[Floats, Floats]:
+        prices, self.linear = self.entries.respond(point)
+        prices = np.maximum(prices, LEAST_SHARE)
+        return prices, np.log(prices)
+
+    def _look(self, point: State, prices: Floats, log_prices: Floats, gap: float, number: int, *, last: bool) -> None:
+        """Judge the round; where lists say that it is good enough, or it is the last, by all goods."""
+        entries = self.entries
+        bound, welfare = entries.judge(point, log_prices)
+        if welfare > self.welfare:
+            self.welfare = welfare
+            bids = entries.bids.copy() if isinstance(entries, Lists) else None
+            self.shares = lambda: _shares(entries, point, prices, bids)
+        if entries is not self.all and bound < self.bound and (last or bound - self.welfare <= gap):
+            bound = self.all.bound(log_prices)
+            if bound - self.welfare > gap:
+                self.listed_at = 0.0  # a good that is not listed would be better
+        elif entries is not self.all:
+            bound = math.inf
+        if bound < self.bound or not self.prices.size:
+            self.bound, self.prices = bound, prices
+        self.report(number, self.bound, self.welfare, self.found)
+
+    def _list(self, point: State, log_prices: Floats) -> None:
+        """Draw up new lists of the bids that matter, if they are few."""
+        lists = self.all.narrowed(point, log_prices, LIST_SHARE)
+        self.entries = self.all if lists is None else lists
+        self.listed_at = point.theta
+
+
+def _shares(entries: Entries, point: State, prices: Floats, bids: Floats | None) -> Any:
+    if bids is not None and isinstance(entries, Lists):
+        entries.bids[:] = bids
+    return entries.shares(point, prices)

@@ -1,0 +1,1 @@
+"""Solves of one program through others: scaled objectives, outer approximation."""

@@ -1,0 +1,63 @@
+"""Objectives of small coefficients are handed over larger: solvers compare costs by absolute tolerances."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from ...formulations.program.model import Floats
+from ..backend import Answer, Progress, Task
+from ..options import Options
+
+
+def raising_factor(task: Task) -> float:
+    """Return the power of two that brings the largest coefficient of the objective to between 1 and 2, at least 1.
+
+    HiGHS, for one, calls a knapsack of costs around 1e-7 optimal at a thirtieth of its value.
+    """
+    program = task.program
+    if program is None:
+        return 1.0
+    largest = max(np.abs(program.objective).max(initial=0.0), np.abs(program.log_weights).max(initial=0.0))
+    return 2.0 ** -math.floor(math.log2(largest)) if 1e-300 < largest < 1.0 else 1.0
+
+
+def raised(task: Task, options: Options, factor: float) -> tuple[Task, Options]:
+    """Return the task and its options with the objective multiplied by `factor`; a power of two changes no digit."""
+    program = task.program
+    assert program is not None
+    larger = replace(
+        program,
+        objective=program.objective * factor,
+        offset=program.offset * factor,
+        log_weights=program.log_weights * factor,
+        gap_unit=None if program.gap_unit is None else program.gap_unit * factor,
+    )
+    larger_task = replace(task, problem=larger, program=larger, objective_factor=factor)
+    return larger_task, replace(options, abs_gap=options.abs_gap * factor)
+
+
+def lowered(answer: Answer, factor: float) -> Answer:
+    """Return the answer in the units of the program as it was stated."""
+
+    def down(given: Floats | None) -> Floats | None:
+        return None if given is None else np.asarray(given) / factor
+
+    return replace(
+        answer,
+        bound=None if answer.bound is None else answer.bound / factor,
+        duals=down(answer.duals),
+        reduced_costs=down(answer.reduced_costs),
+        slopes=down(answer.slopes),
+    )
+
+
+def lowering(on_progress: Progress, factor: float) -> Progress:
+    """Return a listener for reports in the raised units."""
+
+    def report(objective: float | None, bound: float, incumbent: object = None) -> None:
+        on_progress(None if objective is None else objective / factor, bound / factor, incumbent)
+
+    return report

@@ -1,0 +1,1 @@
+"""Programs with logarithms by tangent cuts on a linear solver."""

@@ -1,0 +1,200 @@
+"""Rounds of tangent cuts on a continuous program: solve, see where its point and its prices lie, cut there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from ....formulations.program.model import Floats, Program
+from ...backend import Answer
+from ...result import Limit, Reason
+from .feasibility import NOTHING, WORTH, interior_program, nothing_inside, recession_program
+from .points import FAR_BELOW, REACH, Tangents, Terms, first_grid, further_down, window_points
+from .relaxation import OuterProgram
+from .state import FINEST_TOLERANCE, PATIENCE, Inner, Proof, Record
+
+# The first grid, and the one outside the windows once the first round has said where they are.
+FINE_RATIO = 2.0
+COARSE_RATIO = 8.0
+# Tangents of earlier rounds are dropped while the gap falls at least by this factor each round.
+GOOD_FACTOR = 4.0
+# How often the range of insides that nothing bounds is extended, and how far beyond its end tangents are put.
+MOST_EXTENSIONS = 3
+EXTENSION = REACH ** np.array([0.25, 0.5, 0.75, 1.0])
+BISECTIONS = 60
+NO_OPTIMUM = (Reason.INFEASIBLE, Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED)
+
+
+class ContinuousRounds:
+    """Solves one program without integer columns.
+
+    Parameters
+    ----------
+    inner : Inner
+    program : Program
+    share : float
+        Of the gap asked for: when to stop.
+    tangents : Tangents, optional
+        To begin with; by default a first grid.
+    report : callable, optional
+        Called with the record after each round.
+    """
+
+    def __init__(
+        self,
+        inner: Inner,
+        program: Program,
+        *,
+        share: float = 1.0,
+        tangents: Tangents | None = None,
+        report: Callable[[Record], None] | None = None,
+    ) -> None:
+        self.inner, self.program, self.share, self.report = inner, program, share, report
+        self.terms = Terms.of(program)
+        lower, self.upper = self.terms.span(program)
+        self.record = Record(program, inner.options.feasibility_tol)
+        self.record.prove((np.zeros(program.num_rows), self.terms.slopes_at(self.upper), None))
+        self.base = first_grid(self.terms, lower, self.upper, COARSE_RATIO)
+        self.tangents = tangents or first_grid(self.terms, lower, self.upper, FINE_RATIO)
+        self.centre = self.tangents.middles()
+        self._extensions = 0
+
+    def begin_at(self, values: Floats) -> None:
+        """Cut at a point of the program."""
+        self.centre = self.terms.inside(values)
+        self.tangents = self.tangents.with_points(self.centre[:, None])
+
+    def run(self) -> Answer:
+        """Go on until the gap is closed, a limit strikes, or the rounds give no more."""
+        record = self.record
+        while self.inner.remaining() != 0.0:
+            outer = OuterProgram.of(self.program, self.terms, self.tangents, upper=self.upper, units=self.centre)
+            answer = self.inner.solve(outer.program)
+            self.inner.rounds += 1
+            ended = self._read(outer, answer)
+            if ended is not None and ended.values is None:
+                return ended
+            if self.report is not None:
+                self.report(record)
+            if record.gap <= self.share * self.inner.allowed(record.objective):
+                return record.answer(Reason.OPTIMAL)
+            if ended is not None:
+                return ended
+            if answer.values is not None and answer.claim not in NO_OPTIMUM:
+                self._cut(self.terms.inside(answer.values[: self.program.num_columns]), outer.proof(answer))
+            if record.end_round():
+                return record.stopped(Limit.METHOD, f"tangent cuts: {PATIENCE} rounds have not halved the gap")
+        return record.stopped(Limit.TIME)
+
+    def _read(self, outer: OuterProgram, answer: Answer) -> Answer | None:
+        """Take in one round's answer; return what ends the rounds, if anything does."""
+        record = self.record
+        proof = outer.proof(answer)
+        if proof is not None:
+            record.prove(proof)
+        if answer.claim in NO_OPTIMUM:
+            return self._without_optimum(answer)
+        if answer.values is None:
+            return record.failed(answer, answer.message or "the backend gave no point")
+        if proof is None and answer.claim is Reason.OPTIMAL:
+            word = outer.program.objective_at(answer.values) if answer.bound is None else answer.bound
+            record.believe(word / outer.scale)
+        point = answer.values[: self.program.num_columns]
+        worst = self.program.residuals_at(point).worst
+        if worst > record.tolerance:
+            return record.failed(answer, f"the point of a round violates the program by {worst:.3g}")
+        if record.values is None:
+            if (self.terms.inside(point) > nothing_inside(self.upper)).all():
+                record.offer(point)
+            elif (ended := self._find_interior()) is not None:
+                return ended
+        self._search_segment(point)
+        return None if answer.limit is None else record.stopped(answer.limit, answer.message)
+
+    def _search_segment(self, point: Floats) -> None:
+        """Offer the best point between the best so far and this one: feasible, as the program is convex."""
+        old = self.record.values
+        assert old is not None
+        here, rise = self.terms.inside(old), float(self.program.objective @ (point - old))
+        step = self.terms.inside(point) - here
+
+        def slope(share: float) -> float:
+            at = here + share * step
+            return rise + float((self.terms.weights * step / at).sum()) if (at > 0).all() else -math.inf
+
+        low, high = 0.0, 1.0
+        if slope(1.0) >= 0:
+            low = 1.0
+        for _ in range(BISECTIONS if low < high else 0):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if slope(middle) > 0 else (low, middle)
+        if low > 0:
+            self.record.offer(old + low * (point - old))
+
+    def _cut(self, inside: Floats, proof: Proof | None) -> None:
+        """Choose the next round's tangents.
+
+        The prices of a round put each inside near weight / slope; `window_points` says how near. Within the windows
+        the next round's relaxation is 64 times as close as this one's. While the gap falls like that, what lies outside
+        them is dropped, but for a coarse grid: fewer segments make faster linear programs. Otherwise all tangents stay,
+        and Kelley's argument holds: those at the points visited are among them.
+        """
+        record, terms = self.record, self.terms
+        assert record.values is not None
+        best, last = terms.inside(record.values), self.tangents.last_points()
+        least = NOTHING * best
+        most = np.where(np.isfinite(self.upper), self.upper, REACH * np.maximum(last, best))
+        middle = best if proof is None else terms.weights / proof[1][terms.index]
+        self.centre = middle = np.clip(middle, least, np.maximum(most, least))
+        weight = float(terms.weights.sum()) or 1.0
+        allowed = self.share * self.inner.allowed(record.objective)
+        around = window_points(middle, record.gap / weight, allowed / weight)
+        coarse = self.base.above(FAR_BELOW * np.minimum(middle, best))
+        kept = coarse if GOOD_FACTOR * record.gap <= record.last_gap else self.tangents
+        points = np.minimum(np.column_stack((around, further_down(self.tangents, inside, least))), most[:, None])
+        self.tangents = kept.with_points(points).with_points(np.column_stack((inside, best)))
+
+    def _without_optimum(self, answer: Answer) -> Answer | None:
+        """Find out what a round without an optimum says of the program; None if the rounds go on, further out."""
+        if not len(self.terms.index):
+            return replace(answer, values=None, duals=None, reduced_costs=None, ray=self._own_ray(answer))
+        ended = self._find_interior() if self.record.values is None else None
+        if ended is not None:
+            return ended
+        program = recession_program(self.program, self.terms)
+        sought = self.inner.solve(program, tolerance=FINEST_TOLERANCE)
+        if sought.values is None:
+            return self.record.failed(sought, sought.message or "whether the objective has an end was not found out")
+        if program.residuals_at(sought.values).worst <= NOTHING and program.objective_at(sought.values) > WORTH:
+            message = "the objective rises without end along a direction that rows, bounds and logarithms allow"
+            return Answer(claim=Reason.UNBOUNDED, message=message)
+        if answer.claim is Reason.INFEASIBLE:
+            return self.record.failed(answer, "a round was called infeasible, but there is a point")
+        self._extensions += 1
+        if self._extensions > MOST_EXTENSIONS:
+            return self.record.failed(sought, "the rounds stay unbounded, but no direction without end was found")
+        further = np.where(np.isinf(self.upper), self.tangents.last_points(), 0.0)[:, None] * EXTENSION
+        self.base, self.tangents = self.base.with_points(further), self.tangents.with_points(further)
+        return None
+
+    def _find_interior(self) -> Answer | None:
+        """Find a first point with every logarithm defined; return what ends the rounds if there is none."""
+        program = interior_program(self.program, self.terms, self.upper)
+        answer = self.inner.solve(program, tolerance=FINEST_TOLERANCE)
+        if answer.claim is Reason.INFEASIBLE:
+            return Answer(claim=Reason.INFEASIBLE, message=answer.message, ray=self._own_ray(answer))
+        if answer.values is None:
+            return self.record.failed(answer, answer.message or "no first point was found, nor that there is none")
+        if answer.claim is Reason.OPTIMAL and answer.values[-1] <= NOTHING:
+            message = "no point satisfies the rows with every logarithm's inside above 0"
+            return Answer(claim=Reason.INFEASIBLE, message=message)
+        self.record.offer(answer.values[:-1])
+        if self.record.values is None:
+            return self.record.failed(answer, "the first point found is none of the program's")
+        return None
+
+    def _own_ray(self, answer: Answer) -> Floats | None:
+        return None if answer.ray is None else answer.ray[: self.program.num_rows]

@@ -1,0 +1,78 @@
+"""Linear programs that say of a program with log terms whether it has a plan, and whether plans have an end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....formulations.program.model import Csr, Floats, Program
+from .points import Terms
+from .relaxation import side_by_side, stacked
+
+# What is inside a logarithm is nothing below this share of its greatest value, or of 1: a solver's zeros are no better.
+NOTHING = 1e-9
+# A direction of unit size without end must be worth this much, in costs and log terms of unit size.
+WORTH = 1e-7
+
+
+def nothing_inside(upper: Floats) -> Floats:
+    """Return what counts as nothing inside each logarithm; `upper`, shape (K,), bounds the inside."""
+    return NOTHING * np.where(upper > 0, np.minimum(upper, 1.0), 1.0)
+
+
+def interior_program(program: Program, terms: Terms, upper: Floats) -> Program:
+    """Return the program of a point well inside every logarithm: columns as `program`, and one for how deep inside.
+
+    The depth is at most 1: the least inside, each in the unit of its upper end or of 1, whichever is less. An optimum
+    of at most `NOTHING` says that no point has every logarithm defined. A continuous program of these is infeasible
+    only if the rows and bounds of `program` are.
+    """
+    n, K = program.num_columns, len(terms.index)
+    unit = nothing_inside(upper) / NOTHING
+    inside = side_by_side(
+        Csr(terms.matrix.starts, terms.matrix.columns, terms.matrix.values / unit[terms.matrix.row_of_entry()]),
+        Csr(np.arange(K + 1), np.full(K, n), np.full(K, -1.0)),
+    )
+    return Program(
+        sense="max",
+        objective=np.append(np.zeros(n), 1.0),
+        lower=np.append(program.lower, 0.0 if program.integer.any() else -np.inf),
+        upper=np.append(program.upper, 1.0),
+        integer=np.append(program.integer, False),
+        matrix=stacked(program.matrix, inside),
+        row_lower=np.concatenate((program.row_lower, -terms.offsets / unit)),
+        row_upper=np.concatenate((program.row_upper, np.full(K, np.inf))),
+        columns={"original": np.arange(n), "depth": np.array([n])},
+        rows={"original": np.arange(program.num_rows), "inside": program.num_rows + np.arange(K)},
+    )
+
+
+def recession_program(program: Program, terms: Terms) -> Program:
+    """Return the program of a direction in which the objective of `program` rises without end.
+
+    There is one exactly if the optimum is above 0: along a direction d that keeps rows and bounds, costs c and insides
+    a_k, the objective rises for ever if c d > 0, or if c d = 0 and some a_k d > 0; no a_k d may be below 0.
+    """
+    m, K = program.num_rows, len(terms.index)
+    cost = program.objective / (float(np.abs(program.objective).max(initial=0.0)) or 1.0)
+    size = np.zeros(K)
+    np.maximum.at(size, terms.matrix.row_of_entry(), np.abs(terms.matrix.values))
+    values = terms.matrix.values / np.where(size > 0, size, 1.0)[terms.matrix.row_of_entry()]
+    gain = cost + np.bincount(terms.matrix.columns, weights=values, minlength=len(cost))[: len(cost)]
+    priced = np.flatnonzero(cost)
+    inside = Csr(
+        np.append(terms.matrix.starts, terms.matrix.starts[-1] + len(priced)),
+        np.concatenate((terms.matrix.columns, priced)),
+        np.concatenate((values, cost[priced])),
+    )
+    return Program(
+        sense="max",
+        objective=gain,
+        lower=np.where(np.isfinite(program.lower), 0.0, -1.0),
+        upper=np.where(np.isfinite(program.upper), 0.0, 1.0),
+        integer=np.zeros(len(cost), dtype=bool),
+        matrix=stacked(program.matrix, inside),
+        row_lower=np.concatenate((np.where(np.isfinite(program.row_lower), 0.0, -np.inf), np.zeros(K + 1))),
+        row_upper=np.concatenate((np.where(np.isfinite(program.row_upper), 0.0, np.inf), np.full(K + 1, np.inf))),
+        columns={"direction": np.arange(len(cost))},
+        rows={"original": np.arange(m), "inside": m + np.arange(K), "cost": np.array([m + K])},
+    )

@@ -1,0 +1,108 @@
+"""Programs with log terms on linear solvers: tangent cuts on the logarithms, refined until the gap is certified."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....formulations.program.model import Floats, ProblemClass
+from ...backend import Answer, Backend, Progress, Task
+from ...options import Options
+from ...result import Reason
+from ..objective_scale import lowered, lowering, raised, raising_factor
+from .continuous import ContinuousRounds
+from .feasibility import interior_program
+from .mixed_integer import IntegerRounds
+from .state import Inner, Record
+
+
+def run_backend(backend: Backend, task: Task, options: Options, on_progress: Progress) -> Answer:
+    """Hand the task to the backend, a small objective raised; by tangent cuts if it does not read log terms."""
+    factor = raising_factor(task)
+    if factor != 1.0:
+        larger, theirs = raised(task, options, factor)
+        answer = run_backend(backend, larger, theirs, lowering(on_progress, factor))
+        return lowered(answer, factor) if isinstance(answer, Answer) else answer
+    program = task.program
+    if program is None or program.problem_class in backend.classes:
+        return backend.solve(task, options, on_progress)
+    return solve_by_tangents(backend, task, options, on_progress)
+
+
+def solve_by_tangents(backend: Backend, task: Task, options: Options, on_progress: Progress) -> Answer:
+    """Solve a LOG or MILOG program on a backend that reads its linear relaxations: LPs, or MILPs, or both.
+
+    Each logarithm is replaced by the upper envelope of tangents, the backend solves the linear program that results,
+    and tangents are added where its optimum lies; docs/tangents.md has the mathematics. What is claimed is proved on
+    the way: points are evaluated truly, and the bound of a continuous program comes with duals and slopes. A round that
+    the backend answers badly, or a limit, ends the rounds with what is proved by then.
+
+    Parameters
+    ----------
+    backend : Backend
+    task : Task
+        With a program that has log terms; its start may be incomplete.
+    options : Options
+        The gap is that of the whole; the backend is asked for a finer one, or for an integer program first for a
+        coarser one. Seed, threads, log, tolerances and own options are the backend's as they are.
+    on_progress : Progress
+        Called after each round, and with an integer program's better incumbents.
+    """
+    program = task.program
+    assert program is not None
+
+    def report(record: Record) -> None:
+        on_progress(None if record.values is None else record.objective, record.bound, record.values)
+
+    inner = Inner(backend, options, task.problem)
+    rounds: ContinuousRounds | IntegerRounds
+    if program.problem_class is ProblemClass.MILOG:
+        rounds = IntegerRounds(inner, program, report=report)
+    else:
+        rounds = ContinuousRounds(inner, program, report=report)
+    fate = () if task.start is None else (_begin(rounds, task.start),)
+    answer = rounds.run()
+    count = f"{len(rounds.tangents.point)} cuts"
+    if isinstance(rounds, IntegerRounds):
+        made = f"tangent cuts: {rounds.rounds} integer and {inner.rounds} continuous rounds, {count}"
+    else:
+        made = f"tangent cuts: {inner.rounds} rounds, {count}"
+    return replace(answer, notes=(made, *fate, *inner.notes))
+
+
+def _begin(rounds: ContinuousRounds | IntegerRounds, start: Floats) -> str:
+    """Begin at the warm start; return what became of it."""
+    program, inner, record = rounds.program, rounds.inner, rounds.record
+    given = np.isfinite(start)
+    said = "warm start"
+    if not given.all():
+        said = f"warm start: {int(given.sum())} of {len(start)} columns given"
+        linear = ProblemClass.LP in inner.backend.classes
+        if isinstance(rounds, IntegerRounds) and not (linear and given[program.integer].all()):
+            rounds.partial = start
+            return f"{said}, {inner.backend.name} completes the rest in the first integer program"
+        answer = _completed(rounds, start, given)
+        if answer.values is None:
+            none = answer.claim is Reason.INFEASIBLE
+            return f"{said}, {'which no others complete' if none else 'the rest not found in time'}: dropped"
+        start, said = answer.values[:-1], f"{said}, the rest completed by a linear program:"
+    if not record.offer(start):
+        return f"{said} violates the program by {program.residuals_at(start).worst:.3g}: dropped"
+    if record.values is None:
+        return f"{said} leaves nothing inside a logarithm: dropped"
+    rounds.begin_at(record.values)
+    return f"{said} accepted, objective {record.objective:.12g}"
+
+
+def _completed(rounds: ContinuousRounds | IntegerRounds, start: Floats, given: NDArray[np.bool_]) -> Answer:
+    """Find a point well inside every logarithm that has the given columns."""
+    program = rounds.program
+    fixed = replace(
+        program,
+        lower=np.where(given, start, program.lower),
+        upper=np.where(given, start, program.upper),
+        integer=np.zeros(len(start), dtype=bool),
+    )
+    return rounds.inner.solve(interior_program(fixed, rounds.terms, rounds.upper))

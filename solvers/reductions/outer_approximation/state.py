@@ -1,0 +1,163 @@
+"""What rounds of tangent cuts share: the inner solver with its clock, and the best point and proof so far."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ....formulations.errors import LicenseLimit, UnsupportedProblem
+from ....formulations.program.bounds import proved_bound
+from ....formulations.program.model import Floats, Program
+from ...answers import well_formed
+from ...backend import Answer, Backend, Progress, Task
+from ...options import Options
+from ...result import CLOSED_GAP, Limit, Reason
+
+#: Duals, slopes by log term, and reduced costs.
+Proof = tuple[Floats, Floats, Floats | None]
+
+# The inner solver's share of the gap asked for.
+GAP_SHARE = 0.25
+# The rounds end when this many of them have not halved the gap.
+PATIENCE = 6
+LARGEST = float(np.finfo(np.float64).max)
+# For linear programs whose answer is a yes or no.
+FINEST_TOLERANCE = 1e-9
+
+
+def quiet(objective: float | None, bound: float, incumbent: Any = None) -> None:
+    """Take a report of an inner solve, and tell no one."""
+
+
+@dataclass
+class Inner:
+    """A backend as the rounds use it: one clock for all its solves, and what it had to say."""
+
+    backend: Backend
+    options: Options
+    problem: Any
+    started: float = field(default_factory=time.perf_counter)
+    rounds: int = 0
+    solves: int = 0
+    notes: tuple[str, ...] = ()
+
+    def remaining(self) -> float | None:
+        """Return the seconds left, at least 0; None without a limit."""
+        limit = self.options.time_limit
+        return None if limit is None else max(0.0, limit - (time.perf_counter() - self.started))
+
+    def solve(
+        self,
+        program: Program,
+        *,
+        rel_gap: float | None = None,
+        abs_gap: float = 0.0,
+        tolerance: float | None = None,
+        start: Floats | None = None,
+        on_progress: Progress = quiet,
+    ) -> Answer:
+        """Have a linear program solved within the time left.
+
+        What the backend cannot state or is not licensed for ends the rounds, but for the first: that raises.
+        """
+        options = replace(
+            self.options,
+            time_limit=self.remaining(),
+            rel_gap=GAP_SHARE * max(self.options.rel_gap, CLOSED_GAP) if rel_gap is None else rel_gap,
+            abs_gap=abs_gap,
+            feasibility_tol=self.options.feasibility_tol if tolerance is None else tolerance,
+            warm_start=None,
+        )
+        task = Task(problem=program, form=program.forms[0], program=program, start=start)
+        try:
+            answer = well_formed(self.backend.solve(task, options, on_progress), task, self.backend.name)
+        except (LicenseLimit, UnsupportedProblem) as error:
+            if not self.solves:
+                raise
+            return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.METHOD, message=str(error))
+        self.solves += 1
+        self.notes = tuple(f"last round: {note}" for note in answer.notes if not note.startswith("warm start"))
+        return answer
+
+    def allowed(self, objective: float) -> float:
+        """Return the gap asked for, in the unit of the objective."""
+        scale = self.problem.gap_scale(objective) if math.isfinite(objective) else 0.0
+        return float(max(self.options.abs_gap, max(self.options.rel_gap, CLOSED_GAP) * scale))
+
+
+class Record:
+    """The best point and the best bound so far, with what proves it."""
+
+    def __init__(self, program: Program, tolerance: float) -> None:
+        self.program, self.tolerance = program, tolerance
+        self.values: Floats | None = None
+        self.objective, self.bound = -math.inf, math.inf
+        self.proof: Proof | None = None
+        self._gaps = [math.inf]
+
+    @property
+    def gap(self) -> float:
+        """Bound less objective; infinite while either is."""
+        return max(0.0, self.bound - self.objective)
+
+    @property
+    def last_gap(self) -> float:
+        """The gap after the last round that is over."""
+        return self._gaps[-1]
+
+    def end_round(self) -> bool:
+        """Note the gap; return whether `PATIENCE` rounds have not halved it."""
+        self._gaps.append(self.gap)
+        return len(self._gaps) > PATIENCE and not 2.0 * self.gap <= min(self._gaps[-1 - PATIENCE], LARGEST)
+
+    def offer(self, values: Floats) -> bool:
+        """Take a point, if it satisfies the program and is better; whether it satisfies the program."""
+        whole = np.clip(np.where(self.program.integer, np.rint(values), values), self.program.lower, self.program.upper)
+        for point in (whole, values):
+            if self.program.residuals_at(point).worst <= self.tolerance:
+                objective = self.program.objective_at(point)
+                if objective > self.objective:
+                    self.values, self.objective = point, objective
+                return True
+        return False
+
+    def prove(self, proof: Proof) -> None:
+        """Take duals, slopes and reduced costs, if they prove a better bound."""
+        bound = proved_bound(self.program, proof[0], proof[1])
+        if bound <= self.bound:
+            self.bound, self.proof = bound, proof
+
+    def believe(self, bound: float | None) -> None:
+        """Take a bound on the backend's word."""
+        if bound is not None and bound < self.bound:
+            self.bound, self.proof = bound, None
+
+    def stopped(self, limit: Limit, message: str = "") -> Answer:
+        """Return what is known when a limit ends the rounds."""
+        return self.answer(Reason.NO_SOLUTION_FOUND if self.values is None else Reason.FEASIBLE, limit, message)
+
+    def failed(self, answer: Answer, message: str) -> Answer:
+        """Return what is known after an inner answer that gives nothing to go on with."""
+        if answer.limit is not None:
+            return self.stopped(answer.limit, answer.message)
+        if self.values is None:
+            return self.answer(Reason.NUMERICAL, message=message)
+        return self.stopped(Limit.METHOD, f"tangent cuts end early: {message}")
+
+    def answer(self, claim: Reason, limit: Limit | None = None, message: str = "") -> Answer:
+        """Return what is known as an answer."""
+        duals, slopes, reduced = self.proof or (None, None, None)
+        return Answer(
+            claim=claim,
+            limit=limit,
+            message=message,
+            values=self.values,
+            bound=self.bound if math.isfinite(self.bound) else None,
+            duals=duals,
+            slopes=slopes,
+            reduced_costs=reduced,
+        )

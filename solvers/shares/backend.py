@@ -1,0 +1,167 @@
+"""The share_prices backend: shares of GPU time from prices per type, and the tie among optima broken by one rule."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...formulations.errors import UnsupportedProblem
+from ...formulations.program.model import Floats
+from ...formulations.shares.levels import ROUNDING, LevelShares
+from ...formulations.shares.max_min_fairness import MaxMinFairness, held_at
+from ...formulations.shares.max_sum_throughput import MaxSumThroughput
+from ...formulations.shares.polytope import GpuShares
+from ..backend import Answer, Availability, Backend, Progress, Task
+from ..options import Options
+from ..result import Limit, Reason
+from .decomposition import Crowd, Mix, best_level, best_sum
+from .side_constraints import solve_with_rows
+from .tie_break import MATCHED, nearest_shares
+
+VERSION = "1"
+COVERED = {"time_limit": "time_limit", "rel_gap": "rel_gap", "abs_gap": "abs_gap", "log": "log", "seed": "seed"}
+WITH_ROWS = "MaxSumThroughput:rows"
+KINDS = ("MaxMinFairness", "MaxMinFairness:water_filling", "MaxSumThroughput", WITH_ROWS, "MinTotalDuration")
+
+
+class SharePrices(Backend):
+    """Closed forms on one type of GPU, decomposition by prices on several; then the optimum nearest to isolated shares.
+
+    Identical jobs are one. Nothing is drawn, and one thread is all that is ever used. With a budget or least rates the
+    prices are those of HiGHS.
+    """
+
+    name = "share_prices"
+    licence = "Apache-2.0"
+    formulations = frozenset(KINDS)
+    honours = frozenset({"seed"})
+    uses = frozenset({"highs"})
+
+    def probe(self) -> Availability:
+        """Say whether numba is installed."""
+        return Availability.with_numba(VERSION)
+
+    def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
+        """Solve the problem to rounding, whatever gap is asked for, so that the tie-break has an optimum to start from.
+
+        What is found when the time is up is a feasible mix, without the tie-break.
+        """
+        from ...formulations.errors import InvalidInput
+
+        own = options.own(self.name, COVERED)
+        if own:
+            raise InvalidInput(f"backend_options[{self.name!r}]", sorted(own), "it has no options of its own")
+        if task.problem.kind == WITH_ROWS:
+            return solve_with_rows(task.problem, options)
+        deadline = math.inf if options.time_limit is None else time.perf_counter() + options.time_limit
+        plan, notes, finished = _solved(task.problem, lambda: time.perf_counter() >= deadline)
+        limit = None if finished else Limit.TIME if time.perf_counter() >= deadline else Limit.METHOD
+        return Answer(claim=Reason.OPTIMAL if finished else Reason.FEASIBLE, limit=limit, plan=plan, notes=tuple(notes))
+
+
+def nearest_optimum(problem: LevelShares | MaxSumThroughput) -> GpuShares:
+    """Return the optimal shares nearest to the isolated ones, with the prices that prove them optimal.
+
+    Of all optima the one with the least sum over jobs and types of (x_jk - isolated_jk)^2, which is unique: it depends
+    on the problem alone, not on a backend. It is what the share_prices backend answers; call this to break ties in the
+    same way when another backend found the objective.
+
+    Raises
+    ------
+    UnsupportedProblem
+        For a problem that is none of this kind.
+    NoSolution
+        If least rates cannot be reached.
+    """
+    kind = getattr(problem, "kind", type(problem).__name__)
+    if kind not in KINDS:
+        raise UnsupportedProblem(f"no tie-break for a {kind}: it is for {', '.join(KINDS)}")
+    if kind == WITH_ROWS:
+        from ..solve import solve
+
+        plan: GpuShares = solve(problem, BACKEND.name).require_plan()
+        return plan
+    return _solved(problem, lambda: False)[0]
+
+
+def _solved(problem: Any, out_of_time: Callable[[], bool]) -> tuple[GpuShares, list[str], bool]:
+    first = problem.groups.first
+    worth = problem.rates if isinstance(problem, MaxSumThroughput) else problem.worth
+    crowd = Crowd.in_groups(problem, problem.groups, worth)
+    if isinstance(problem, MaxSumThroughput):
+        least, reward, level_prices = np.zeros(len(first)), 1.0, None
+        mix = best_sum(crowd, out_of_time)
+        face = prices = mix.prices
+        rounds, finished = mix.rounds, mix.finished
+        stated = f"{rounds} rounds of prices"
+    else:
+        caps = problem.highest[first]
+        reward = 0.0
+        filling = isinstance(problem, MaxMinFairness) and problem.water_filling
+        least, stages = _levels(crowd, caps, filling, out_of_time)
+        mix, finished = stages[-1], all(stage.finished for stage in stages)
+        level_prices = np.array([stage.prices for stage in stages]) if filling else None
+        face = np.sum([stage.prices for stage in stages], axis=0)
+        prices = _per_level(crowd, stages[0].prices, least if not filling else np.full(len(first), least.min()))
+        stated = f"{sum(stage.rounds for stage in stages)} rounds of prices"
+        if filling:
+            stated += f", {len(stages)} level(s) that prices bind or that end it"
+    notes = [f"{len(first)} groups of {problem.num_jobs} jobs, {stated}"]
+    shares, fault = np.zeros_like(crowd.worth), math.inf
+    if finished:
+        targets = problem.isolated(problem.gangs[first])
+        shares, fault = nearest_shares(crowd, problem.runnable[first], face, reward, least, targets)
+    if not fault <= MATCHED:
+        shares = _mixed(crowd, mix, reward, least)
+        notes.append("a mix of answers to prices: ties among optima are not broken by distance")
+    else:
+        notes.append("of all optima the nearest to isolated shares")
+    plan = GpuShares(_sound(crowd, shares)[problem.groups.of_job], prices, 0.0, level_prices)
+    return plan, notes, finished
+
+
+def _sound(crowd: Crowd, shares: Floats) -> Floats:
+    """Return shares by group scaled down to what there is: rounding, or a mix, may use a little more."""
+    shares = shares / np.maximum(1.0, shares.sum(axis=1, keepdims=True))
+    used = (crowd.gangs * crowd.counts) @ shares
+    return np.asarray(shares * np.minimum(1.0, crowd.gpus / np.maximum(used, crowd.gpus)))
+
+
+def _levels(crowd: Crowd, highest: Floats, filling: bool, out_of_time: Callable[[], bool]) -> tuple[Floats, list[Mix]]:
+    """Return the level that each group reaches in the optimum, and what was found level by level."""
+    caps = highest.copy() if filling else np.full(len(highest), highest.min())
+    stages: list[Mix] = []
+    while True:
+        level, mix = best_level(crowd, caps, out_of_time, 0.1 * ROUNDING * (1 + 10 * len(stages)))
+        stages.append(mix)
+        least = np.minimum(level, caps)
+        if not filling or not mix.prices.any() or not mix.finished:
+            return least, stages
+        held = held_at(level, crowd.worth, crowd.gangs, mix.prices, caps)
+        if not held.any():
+            return least, stages
+        caps[held] = level
+
+
+def _per_level(crowd: Crowd, prices: Floats, least: Floats) -> Floats:
+    """Return prices scaled to units of the level: what the level would rise by with one more GPU."""
+    from ...formulations.shares.kernels import cheapest
+
+    slope = cheapest(crowd.worth, crowd.gangs, crowd.counts, prices, 0.0, least, 0.0, np.zeros(len(prices)))[1]
+    return prices / slope if slope > 0 else prices
+
+
+def _mixed(crowd: Crowd, mix: Mix, reward: float, least: Floats) -> Floats:
+    from ...formulations.shares.kernels import add_cheapest
+
+    shares = np.zeros_like(crowd.worth)
+    for weight, prices in mix.parts:
+        add_cheapest(crowd.worth, crowd.gangs, prices, reward, least, weight, shares)
+    return shares
+
+
+BACKEND = SharePrices()

@@ -1,0 +1,1 @@
+"""Finish-time fairness by bisection over prices."""

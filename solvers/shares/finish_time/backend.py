@@ -1,0 +1,151 @@
+"""The level method: finish-time fairness by prices of GPU types, with its own bound and a rule for ties."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ....formulations.program.model import Floats
+from ....formulations.shares.finish_time.problem import FinishTimeFairness
+from ....formulations.shares.polytope import GpuShares
+from ...backend import Answer, Availability, Backend, Progress, Task
+from ...options import Options
+from ...result import CLOSED_GAP, Limit, Reason
+from .tie_break import nearest_to_isolated
+
+VERSION = "1"
+# Prices kept as columns of the master program: more than the types and the steps that it takes to settle on theirs.
+MOST_PRICES = 40
+MOST_ROUNDS = 400
+
+
+class FinishTime(Backend):
+    """Raise the level that prices prove until shares of the whole cluster reach it; then settle ties.
+
+    At a level, each job asks for a speed, and at prices of the GPU types some shares give it at least cost. If all jobs
+    together cost more than there is to buy, the level is too low, and Newton's method on the cost finds the level that
+    these prices prove. A linear program over the shares found so far mixes them so that the fullest type is least full;
+    its duals are the next prices. With one type there is only one price, and the first level is the best.
+
+    Where the best level leaves room, the plan is the one nearest to the isolated shares (see `finish_time_ties`).
+    """
+
+    name = "finish_time"
+    licence = "Apache-2.0"
+    formulations = frozenset({"FinishTimeFairness"})
+    honours = frozenset({"seed"})
+
+    def probe(self) -> Availability:
+        """Say whether numba is installed."""
+        return Availability.with_numba(VERSION)
+
+    def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
+        """Solve the problem; a seed changes nothing, as the method draws nothing."""
+        options.no_own(self.name)
+        started = time.perf_counter()
+        search = _Search(task.problem, options, on_progress)
+        limit = search.run(started)
+        plan, notes = search.plan, []
+        if plan is not None and limit is None:
+            tied = nearest_to_isolated(task.problem, plan)
+            worst, residuals = task.problem.evaluate(tied)
+            if residuals.worst <= 1e-12 and search.closed_at(worst):
+                plan, notes = tied, ["ties: the shares nearest to the isolated ones at this level"]
+            else:
+                notes = ["ties: left as found, as settling them would cost more than the gap asked for"]
+        return Answer(
+            claim=Reason.OPTIMAL if limit is None else Reason.FEASIBLE,
+            limit=limit,
+            plan=plan,
+            notes=tuple(notes),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """The cheapest shares of a level at some prices, and the part of each type's GPUs that they take."""
+
+    prices: Floats
+    level: float
+    shares: Floats
+    used: Floats
+
+
+class _Search:
+    """Prices, the level they prove, and the best shares so far."""
+
+    def __init__(self, problem: FinishTimeFairness, options: Options, on_progress: Progress) -> None:
+        self.problem, self.levels, self.options, self.on_progress = problem, problem.levels, options, on_progress
+        self.best_prices = self.levels.even_prices
+        self.level = self.levels.proved(self.best_prices)
+        self.columns = [self._column(self.best_prices)]
+        self.plan: GpuShares | None = None
+        self.worst = np.inf
+
+    def closed_at(self, worst: float) -> bool:
+        """Whether shares of this worst fairness are near enough to the proved level."""
+        excess = worst - self.level
+        return excess <= max(self.options.rel_gap, CLOSED_GAP) * abs(worst) or excess <= self.options.abs_gap
+
+    def run(self, started: float) -> Limit | None:
+        """Go on until the gap is closed; return what stopped it before."""
+        for _ in range(MOST_ROUNDS):
+            mix, prices = self._mixed()
+            self._offer(sum((part * each.shares for part, each in zip(mix, self.columns, strict=True)), np.zeros(1)))
+            if self.closed_at(self.worst):
+                return None
+            if self.options.time_limit is not None and time.perf_counter() - started >= self.options.time_limit:
+                return Limit.TIME
+            level = self.levels.proved(prices)
+            if level > self.level:
+                self.level, self.best_prices = level, prices
+            elif any(each.level == self.level and np.array_equal(each.prices, prices) for each in self.columns):
+                return Limit.METHOD  # the master program repeats itself: its own tolerance is reached
+            # A column of a lower level is still shares that reach this one; those in the mix are made cheaper.
+            keep = sorted(np.argsort(-mix, kind="stable")[: MOST_PRICES - 1])
+            self.columns = [
+                self._column(each.prices) if mix[i] > 0 and each.level < self.level else each
+                for i, each in ((i, self.columns[i]) for i in keep)
+                if not np.array_equal(each.prices, prices)
+            ] + [self._column(prices)]
+        return Limit.METHOD
+
+    def _column(self, prices: Floats) -> _Column:
+        shares = self.levels.cheapest(self.level, prices)[2]
+        return _Column(prices, self.level, shares, self.problem.used(shares) / self.problem.gpus)
+
+    def _mixed(self) -> tuple[Floats, Floats]:
+        """Mix the columns so that the fullest type is least full; return their parts, and the prices: the duals."""
+        used = np.array([column.used for column in self.columns]).T
+        types, count = used.shape
+        if count == 1:
+            return np.ones(1), (np.arange(types) == np.argmax(used)) / self.problem.gpus
+        from scipy.optimize import linprog
+
+        found: Any = linprog(
+            np.append(np.zeros(count), 1.0),
+            A_ub=np.hstack([used, -np.ones((types, 1))]),
+            b_ub=np.zeros(types),
+            A_eq=np.append(np.ones(count), 0.0)[None, :],
+            b_eq=[1.0],
+            method="highs-ds",
+            options={"dual_feasibility_tolerance": 1e-10, "primal_feasibility_tolerance": 1e-10},
+        )
+        mix = np.maximum(found.x[:-1], 0.0)
+        return mix / mix.sum(), np.maximum(-found.ineqlin.marginals, 0.0) / self.problem.gpus
+
+    def _offer(self, shares: Floats) -> None:
+        shares = self.problem.sound(shares)
+        worst = float(self.problem.fairness_at(shares).max())
+        if worst < self.worst:
+            self.worst, self.plan = worst, GpuShares(shares, self.best_prices)
+        elif self.plan is not None:
+            self.plan = GpuShares(self.plan.shares, self.best_prices)
+        # The shares are not reported: they would stand in for the plan of the tie-break, if better by a rounding error.
+        self.on_progress(self.worst, self.level)
+
+
+BACKEND = FinishTime()

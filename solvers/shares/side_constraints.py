@@ -1,0 +1,80 @@
+"""Throughput with a budget or least rates: the prices of HiGHS, and of all optima the nearest to isolated shares."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from ...formulations.program.bounds import proved_bound
+from ...formulations.program.model import Program
+from ...formulations.shares.max_sum_throughput import MaxSumThroughput
+from ...formulations.shares.polytope import GpuShares
+from ..backend import Answer, Task, unheard
+from ..external.highs import BACKEND as HIGHS
+from ..options import Options
+from ..reductions.outer_approximation.solve import run_backend
+from ..result import Reason
+from .decomposition import Crowd
+from .tie_break import MATCHED, nearest_shares
+
+# What a nearer optimum may lose of the objective by rounding.
+ROUNDING = 1e-9
+
+
+def solve_with_rows(problem: MaxSumThroughput, options: Options) -> Answer:
+    """Solve the linear program by HiGHS and break its ties; prices and ties need an optimum, whatever gap is asked for.
+
+    What HiGHS claims is proved before it is passed on: a plan's prices prove their own bound; that there is no plan
+    is said if prices prove that all least rates cannot be had at once.
+    """
+    started = time.perf_counter()
+    answer = _by_highs(problem, problem.program(), options)
+    if answer.values is None:
+        if options.time_limit is not None:
+            options = options.with_time(max(0.0, options.time_limit - (time.perf_counter() - started)))
+        return _no_plan(problem, answer, options)
+    plan, note = problem.decode(answer.values, answer.duals), "ties among optima are not broken by distance"
+    if answer.claim is Reason.OPTIMAL and answer.duals is not None:
+        nearer = _nearer(problem, plan)
+        if nearer is not None:
+            plan, note = nearer, "of all optima the nearest to isolated shares"
+    notes = (f"{len(problem.groups.first)} groups of {problem.num_jobs} jobs, prices from HiGHS", note)
+    return Answer(claim=answer.claim, limit=answer.limit, plan=plan, notes=notes)
+
+
+def _by_highs(problem: MaxSumThroughput, program: Program, options: Options) -> Answer:
+    task = Task(problem=problem, form="shares", program=program)
+    return run_backend(HIGHS, task, replace(options, warm_start=None, rel_gap=0.0, abs_gap=0.0), unheard)
+
+
+def _no_plan(problem: MaxSumThroughput, answer: Answer, options: Options) -> Answer:
+    """Return that there is no plan if that is proved; else what HiGHS came to."""
+    if answer.claim is not Reason.INFEASIBLE or problem.least_rates is None:
+        return Answer(claim=answer.claim, limit=answer.limit, message=answer.message)
+    program = problem.reach_program()
+    duals = _by_highs(problem, program, options).duals
+    reach = 1.0 if duals is None else proved_bound(program, duals)
+    if reach < 1.0 - ROUNDING:
+        message = f"no more than {reach:.6g} of all least rates can be had at once, as prices prove"
+        return Answer(claim=Reason.INFEASIBLE, message=message, notes=(message,))
+    message = "HiGHS claims that there is no plan, and prices do not prove it"
+    return Answer(claim=Reason.NUMERICAL, limit=answer.limit, message=message)
+
+
+def _nearer(problem: MaxSumThroughput, plan: GpuShares) -> GpuShares | None:
+    """Return the optimum nearest to isolated shares by the plan's prices; None if rounding leaves it unresolved."""
+    first, prices, budget = problem.groups.first, problem.prices_of(plan), None
+    if problem.costs_per_s is not None and problem.budget_per_s is not None:
+        prices, budget = np.append(prices, plan.budget_price), (problem.costs_per_s, problem.budget_per_s)
+    crowd = Crowd.in_groups(problem, problem.groups, problem.rates)
+    targets = problem.isolated(problem.gangs[first])
+    least = problem.least[first]
+    shares, fault = nearest_shares(crowd, problem.runnable[first], prices, 1.0, least, targets, budget)
+    if not fault <= MATCHED:
+        return None
+    nearer = replace(plan, shares=problem.sound(shares[problem.groups.of_job]))
+    reached, residuals = problem.evaluate(nearer)
+    kept = reached >= (1.0 - ROUNDING) * problem.evaluate(plan)[0]
+    return nearer if kept and residuals.worst <= ROUNDING else None

@@ -1,0 +1,123 @@
+"""The tie-break: of all optimal shares, those nearest to the isolated ones."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formulations.program.model import Floats
+from .decomposition import Crowd
+from .restricted_master import NOTHING
+from .tie_break_kernels import faces, lift, nearest, settle
+
+# Reduced costs, and prices, below this share of the largest count as 0. Real differences are larger, rounding is not.
+TIED = 1e-9
+# Of a sum of worth, what one group adds is not resolved below this share of the whole.
+UNRESOLVED = 1e-12
+MOST_STEPS = 200
+# GPUs in use agree with what is wanted to this share of a type's GPUs.
+CLOSE = 1e-12
+# The nearest optimum is taken if they agree to this share; else what it was to be nearer than.
+MATCHED = 1e-9
+
+
+def nearest_shares(
+    crowd: Crowd,
+    runs: NDArray[np.bool_],
+    prices: Floats,
+    reward: float,
+    least: Floats,
+    targets: Floats,
+    budget: tuple[Floats, float] | None = None,
+) -> tuple[Floats, float]:
+    """Return the optimal shares nearest to `targets`, and by how much of a type's GPUs they miss what is wanted.
+
+    Minimises ``sum_i counts_i |x_i - targets_i|^2 / 2`` over the optimal face at optimal prices: every job on its own
+    face (`faces`), what has a price (GPUs of a type, the budget) in full use, and nothing else beyond what there is.
+    The dual of this is a concave function of one weight for each, piecewise quadratic, which Newton's method with a
+    line search maximises.
+
+    Parameters
+    ----------
+    runs : ndarray of bool, shape (G, K)
+    prices : ndarray of float, shape (K,), or (K + 1,) with a budget
+        Optimal; the budget's is last.
+    reward : float
+        1 where the sum of worth is maximised, 0 where only rates are to be reached.
+    least : ndarray of float, shape (G,)
+        Rates to be reached.
+    targets : ndarray of float, shape (G, K)
+    budget : tuple of ndarray of float, shape (K,), and float, optional
+        What a GPU of each type costs, and what all may cost.
+
+    Returns
+    -------
+    shares : ndarray of float, shape (G, K)
+    fault : float
+        0 if the prices are optimal, but for rounding.
+    """
+    groups, kinds = crowd.worth.shape
+    # What is scarce, by what a GPU of each type takes of it: the GPUs themselves, and the budget in the same unit.
+    takes, limits = np.eye(kinds), crowd.gpus
+    if budget is not None:
+        unit = float(crowd.gpus.sum()) / budget[1]
+        takes, limits = np.vstack([takes, budget[0] * unit]), np.append(limits, budget[1] * unit)
+        prices = np.append(prices[:-1], prices[-1] / unit)
+    open_, tight = np.zeros((groups, kinds), dtype=np.bool_), np.zeros(groups, dtype=np.int64)
+    paid = prices * limits
+    prices = np.where(paid > NOTHING * paid.max(), prices, 0.0)
+    total = reward * max(float((crowd.worth.max(axis=1) * crowd.counts).sum()), 1e-300)
+    floors = UNRESOLVED * total / crowd.counts
+    faces(crowd.worth, runs, crowd.gangs, prices @ takes, reward, least, TIED, floors, open_, tight)
+    shares = np.zeros((groups, kinds))
+    free = np.flatnonzero(settle(crowd.worth, open_, tight, least, shares))
+    left = limits - takes @ ((crowd.gangs * crowd.counts) @ shares)
+    priced = paid > max(TIED * float(paid.max()), 10.0 * UNRESOLVED * total)
+    weights, size = np.zeros(len(limits)), max(float((crowd.gangs**2 * crowd.counts)[free].sum()), 1e-300)
+
+    def at(weights: Floats) -> tuple[float, Floats, Floats]:
+        usage, curvature = np.zeros(kinds), np.zeros((kinds, kinds))
+        jobs = (free, crowd.worth, open_, tight, least, crowd.gangs, crowd.counts, targets)
+        value = nearest(*jobs, weights @ takes, shares, usage, curvature)
+        return value - float(weights @ left), takes @ usage - left, takes @ curvature @ takes.T
+
+    def off(weights: Floats, excess: Floats) -> float:
+        wrong = np.where(priced | (weights > 0), np.abs(excess), np.maximum(excess, 0.0))
+        return float((wrong / limits).max())
+
+    if not len(free):
+        excess = -left
+    else:
+        value, excess, curvature = at(weights)
+        for _ in range(MOST_STEPS):
+            moving = priced | (weights > 0) | (excess > 0)
+            if off(weights, excess) <= CLOSE:
+                break
+            step = np.zeros(len(limits))
+            square = curvature[np.ix_(moving, moving)]
+            # Where jobs are at corners nothing is curved; damping keeps such a step within what may matter.
+            damping, furthest = 1e-12 * size, 10.0 * max(1.0, float(np.abs(weights).max()))
+            while True:
+                step[moving] = np.linalg.solve(square + damping * np.eye(len(square)), excess[moving])
+                if not np.abs(step).max() > furthest:
+                    break
+                damping *= 10.0
+            length = 1.0
+            while True:
+                trial = weights + length * step
+                trial = np.where(priced, trial, np.maximum(trial, 0.0))
+                risen, next_excess, next_curvature = at(trial)
+                rounding = 1e-13 * (abs(value) + abs(risen))
+                enough = risen >= value + 1e-4 * float(excess @ (trial - weights)) - rounding
+                # Near the end the value's own rounding hides that it rises.
+                level = risen >= value - 1e3 * rounding and off(trial, next_excess) < 0.5 * off(weights, excess)
+                if enough or level or length < 1e-15:
+                    break
+                length *= 0.5
+            if length < 1e-15:
+                value, excess, curvature = at(weights)
+                break
+            weights, value, excess, curvature = trial, risen, next_excess, next_curvature
+    lift(crowd.worth, open_, least, shares)
+    miss = np.where(priced, np.abs(excess), np.maximum(excess, 0.0)) / limits
+    return shares, float(miss.max())

@@ -1,0 +1,1 @@
+"""Verification of a backend's answer by the library's own arithmetic."""

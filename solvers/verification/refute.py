@@ -1,0 +1,89 @@
+"""Cheap attempts to refute what a backend claims: a point it missed, a step that beats its bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...formulations.program.model import Floats, Program
+from .local_search import better_point, gradient, objective_if_sound
+
+# Steps examined: the most promising by their first-order gain.
+MOST_STEPS = 5
+# Moves of a search for a plan where there is said to be none: that is said seldom, and matters.
+MOST_MOVES = 200
+# Beyond this size, the search for a plan better than a bound would cost more than 5 ms of every solve.
+MOST_ENTRIES = 10_000
+
+
+def feasible_point(program: Program, start: Floats | None, tolerance: float) -> Floats | None:
+    """Return a point that satisfies the program, if one of the simplest does or a short search finds one.
+
+    None is a proof of nothing.
+    """
+    for values in _simple(program, start):
+        if np.isfinite(values).all() and objective_if_sound(program, values, tolerance) is not None:
+            return values
+    with np.errstate(over="ignore", invalid="ignore"):
+        return better_point(program, _nearest_zero(program), None, tolerance, moves=MOST_MOVES)
+
+
+def refuted_bound(program: Program, values: Floats | None, bound: float, tolerance: float) -> str:
+    """Return in words what refutes the bound: a plan that is better, found from `values` if they are given."""
+    allowed = tolerance * max(1.0, abs(bound))
+    beyond = bound + (allowed if program.sense == "max" else -allowed)
+    start = _nearest_zero(program) if values is None else values
+    with np.errstate(over="ignore", invalid="ignore"):
+        step = better_step(program, start, beyond, tolerance)
+        point = None
+        if step is None and len(program.matrix.values) <= MOST_ENTRIES:
+            point = better_point(program, start, beyond, tolerance)
+    said = f"the backend's bound {bound:.12g} is refuted: "
+    if step is not None and values is not None:
+        return said + f"changing column {step[0]} by {step[1]:g} is better"
+    if step is not None or point is not None:
+        return said + "there is a better plan"
+    return ""
+
+
+def _simple(program: Program, start: Floats | None) -> Iterator[Floats]:
+    if start is not None:
+        yield start
+    yield _nearest_zero(program)
+    yield program.lower
+    yield program.upper
+
+
+def _nearest_zero(program: Program) -> Floats:
+    return np.clip(np.zeros(program.num_columns), program.lower, program.upper)
+
+
+def better_step(program: Program, values: Floats, beyond: float, tolerance: float) -> tuple[int, float] | None:
+    """Return (column, change) of a single step to a feasible point whose objective is better than `beyond`, or None.
+
+    An integer column moves by whole numbers, another as far as rows and bounds let it. Looks at first-order gains
+    only, so it may miss a step; what it returns is checked.
+    """
+    flip = 1.0 if program.sense == "max" else -1.0
+    slope = flip * gradient(program, values)
+    up = slope > 0
+    room = np.where(up, program.upper - values, values - program.lower)
+    row, column, value = program.matrix.row_of_entry(), program.matrix.columns, program.matrix.values
+    activity = program.matrix.times(values)
+    rises = (value > 0) == up[column]
+    slack = np.where(rises, program.row_upper[row] - activity[row], activity[row] - program.row_lower[row])
+    used = value != 0
+    np.minimum.at(room, column[used], np.maximum(slack[used], 0.0) / np.abs(value[used]))
+    room = np.where(program.integer, np.floor(room + tolerance), room)
+    room = np.where(np.isinf(room), 1.0, np.maximum(room, 0.0))
+    gain = np.abs(slope) * room
+    for j in np.argsort(-gain, kind="stable")[:MOST_STEPS]:
+        if gain[j] <= 0:
+            break
+        moved = values.copy()
+        moved[j] += room[j] if up[j] else -room[j]
+        objective = objective_if_sound(program, moved, tolerance)
+        if objective is not None and flip * (objective - beyond) > 0:
+            return int(j), float(moved[j] - values[j])
+    return None

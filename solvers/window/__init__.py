@@ -1,0 +1,1 @@
+"""The window program by a Lagrangian dual with rounding and branching."""

@@ -1,0 +1,248 @@
+"""The marginal-gain planner: the window program in milliseconds, with its own bound."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formulations.errors import InvalidInput
+from ...formulations.program.model import Floats, Indices, Program
+from ...formulations.window import programs as window_programs
+from ...formulations.window.packing import scheduled
+from ...formulations.window.plan import WindowPlan
+from ...formulations.window.problem import ScheduleWindow
+from ..backend import Answer, Availability, Backend, Progress, Task
+from ..external.highs import BACKEND as HIGHS
+from ..options import Options
+from ..reductions.outer_approximation.solve import run_backend
+from ..result import Limit, Reason
+from .cuts import violated_cuts
+from .dual import Dual, branches, solve_dual
+from .rounding import rounded
+
+VERSION = "1"
+# The share of the remaining gap that the integer programs may leave, so that two of them still close it.
+GAP_SHARE = 0.25
+# Choices per job that the first, quick integer program may use.
+NEAREST = 3
+# Branches on jobs that set the horizon; ties of the makespan's branches need few.
+MOST_BRANCHES = 16
+
+
+class Marginal(Backend):
+    """Rounds where they gain most per GPU at a price that the dual sets; then packed, filled and checked.
+
+    When the gap exceeds what is asked for, the numbers of rounds that could still be better (few, by the dual) go to
+    HiGHS as "counts", and then as "time_indexed", within the time limit.
+    """
+
+    name = "marginal"
+    licence = "Apache-2.0"
+    formulations = frozenset({"ScheduleWindow"})
+    honours = frozenset({"threads", "seed", "warm_start", "log"})
+    uses = frozenset({"highs"})
+
+    def probe(self) -> Availability:
+        """Say whether numba is installed."""
+        if find_spec("numba") is None:
+            return Availability(False, reason="numba is not installed: pip install numba")
+        return Availability(True, VERSION)
+
+    def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
+        """Solve the window; a seed changes nothing (the method draws nothing), threads are for the fallback."""
+        if options.own(self.name, {}):
+            raise InvalidInput("backend_options['marginal']", sorted(options.own(self.name, {})), "it has no options")
+        started = time.perf_counter()
+        window: ScheduleWindow = task.problem
+        done = None if options.warm_start is not None else _all_done(window)
+        if done is not None and -done.objective <= min(_gap(window, options), 1e-9 * window.tables.weight_sum):
+            on_progress(done.objective, 0.0, done)
+            note = "bound: 0, which all jobs done within the window are worth"
+            return Answer(claim=Reason.OPTIMAL, limit=Limit.METHOD, plan=done, bound=0.0, notes=(note,))
+        root = solve_dual(window)
+        best = _Incumbent(window, root.bound, options, on_progress)
+        if options.warm_start is not None:
+            best.offer_start(options.warm_start)
+        best.offer(scheduled(window, rounded(window, root)), "")
+        clock = _Clock(options.time_limit, started)
+        duals = _branched(window, root, best, clock)
+        limit = Limit.METHOD if best.closed() else _Refinement(window, duals, best, options, clock).run()
+        return Answer(
+            claim=Reason.OPTIMAL if best.closed() else Reason.NO_SOLUTION_FOUND,
+            limit=limit,
+            plan=best.plan,
+            bound=best.bound,
+            notes=tuple(best.notes),
+        )
+
+
+def _all_done(window: ScheduleWindow) -> WindowPlan | None:
+    """Return a schedule that grants every job all it needs, as far as that packs; None if it takes more than there is.
+
+    No schedule is worth more than one in which all jobs end: utilities are at most 1, their logarithms at most 0.
+    """
+    needs = window.tables.needs
+    if needs.max() > window.rounds or int(window.gangs @ needs) > window.gpus * window.rounds:
+        return None
+    return scheduled(window, needs)
+
+
+def _gap(window: ScheduleWindow, options: Options) -> float:
+    return max(options.rel_gap * window.tables.weight_sum, options.abs_gap)
+
+
+@dataclass(frozen=True)
+class _Clock:
+    limit: float | None
+    started: float
+
+    def left(self) -> float | None:
+        if self.limit is None:
+            return None
+        return max(0.0, self.limit - (time.perf_counter() - self.started))
+
+
+def _branched(window: ScheduleWindow, root: Dual, best: _Incumbent, clock: _Clock) -> list[Dual]:
+    """Branch on the jobs that set the horizon, best bound first; return the duals that bound what may be better."""
+    duals = [root]
+    for _ in range(MOST_BRANCHES):
+        if best.closed() or clock.left() == 0.0:
+            break
+        worst = max(range(len(duals)), key=lambda i: duals[i].bound)
+        children = branches(window, duals[worst])
+        if not children:
+            break
+        for child in children:
+            best.offer(scheduled(window, rounded(window, child)), "")
+        duals[worst : worst + 1] = children
+        best.bound_by(max(dual.bound for dual in duals), "")
+    return [dual for dual in duals if dual.bound > best.objective] or [root]
+
+
+class _Incumbent:
+    """The best plan and bound so far, and how they came about."""
+
+    def __init__(self, window: ScheduleWindow, bound: float, options: Options, on_progress: Progress) -> None:
+        self.window = window
+        self.plan: WindowPlan | None = None
+        self.objective = -np.inf
+        self.bound = bound
+        self.notes = ["bound: Lagrangian, holds for the time-indexed program"]
+        self._gap = _gap(window, options)
+        self._on_progress = on_progress
+
+    def offer(self, plan: WindowPlan, note: str) -> None:
+        if plan.objective > self.objective:
+            self.plan, self.objective = plan, plan.objective
+            if note:
+                self.notes.append(note)
+        self._on_progress(self.objective, self.bound, self.plan)
+
+    def offer_start(self, plan: Any) -> None:
+        from ...formulations.window.check import schedule_faults
+
+        window_programs.check_plan(self.window, plan)
+        plan = WindowPlan(self.window, plan.grants)
+        faults = schedule_faults(self.window, plan.grants, plan.regime_of)
+        if faults:
+            self.notes.append(f"warm start rejected: {faults[0]}")
+        else:
+            self.offer(plan, f"warm start accepted, objective {plan.objective:.12g}")
+
+    def lower(self, answer: Answer, note: str) -> None:
+        """Take the bound of a program over all choices that could be better than the plan: nothing else is."""
+        self.bound_by(-np.inf if answer.claim is Reason.INFEASIBLE else answer.bound, note)
+
+    def bound_by(self, bound: float | None, note: str) -> None:
+        if bound is not None and max(bound, self.objective) < self.bound:
+            self.bound = max(bound, self.objective)
+            if note:
+                self.notes.append(note)
+        self._on_progress(self.objective, self.bound, self.plan)
+
+    def closed(self) -> bool:
+        return self.bound - self.objective <= self._gap
+
+
+class _Refinement:
+    """Integer programs over the choices that could still be better, until the gap closes or time is up."""
+
+    def __init__(
+        self, window: ScheduleWindow, duals: list[Dual], best: _Incumbent, options: Options, clock: _Clock
+    ) -> None:
+        self.window, self.duals, self.best, self.options, self.clock = window, duals, best, options, clock
+
+    def run(self) -> Limit:
+        """Solve "counts", tightened until its rounds pack; then "time_indexed". Return what stopped it."""
+        cuts: list[window_programs.Cut] = []
+        limit = Limit.METHOD
+        if self.clock.left() == 0.0:
+            return Limit.TIME
+        # The few best choices of every job first: a better plan, soon, closes most of the others.
+        few = np.logical_or.reduce([dual.nearest(NEAREST) for dual in self.duals])
+        self._counts(few & self._possible(), cuts, proves=False)
+        while not self.best.closed():
+            if self.clock.left() == 0.0:
+                return Limit.TIME
+            limit, counts = self._counts(self._possible(), cuts, proves=True)
+            new = [] if counts is None or self.best.closed() else violated_cuts(self.window, counts)
+            if not new:
+                break
+            cuts += new
+        if self.best.closed():
+            return limit
+        if self.clock.left() == 0.0:
+            return Limit.TIME
+        return self._time_indexed()
+
+    def _counts(
+        self, keep: NDArray[np.bool_], cuts: list[window_programs.Cut], *, proves: bool
+    ) -> tuple[Limit, Indices | None]:
+        program = window_programs.counts(self.window, keep, cuts)
+        answer = self._solve("counts", program, None)
+        counts = None
+        what = f"counts (HiGHS, {len(program.columns['choice'])} of {keep.size} choices, {len(cuts)} cuts)"
+        if answer.values is not None and program.residuals_at(answer.values).worst <= 10 * self.options.feasibility_tol:
+            counts = window_programs.counts_of(self.window, answer.values, keep)
+            self.best.offer(scheduled(self.window, counts), f"plan from {what}")
+        if proves:
+            self.best.lower(answer, f"bound from {what}")
+        return answer.limit or Limit.METHOD, counts
+
+    def _time_indexed(self) -> Limit:
+        keep = self._possible()
+        program = window_programs.time_indexed(self.window, keep)
+        plan = self.best.plan
+        start = None if plan is None else window_programs.encode(self.window, plan, program, keep)
+        answer = self._solve("time_indexed", program, start)
+        what = f"time_indexed (HiGHS, {len(program.columns['choice'])} of {keep.size} choices)"
+        if answer.values is not None and program.residuals_at(answer.values).worst <= 10 * self.options.feasibility_tol:
+            self.best.offer(window_programs.decode(self.window, answer.values, "time_indexed"), f"plan from {what}")
+        self.best.lower(answer, f"bound from {what}")
+        return answer.limit or Limit.METHOD
+
+    def _solve(self, form: str, program: Program, start: Floats | None) -> Answer:
+        options = replace(
+            self.options,
+            time_limit=self.clock.left(),
+            warm_start=None,
+            rel_gap=GAP_SHARE * self.options.rel_gap,
+            abs_gap=GAP_SHARE * self.options.abs_gap,
+        )
+        task = Task(problem=self.window, form=form, program=program, start=start)
+        return run_backend(HIGHS, task, options, self._progress)
+
+    def _progress(self, objective: float | None, bound: float, incumbent: Any = None) -> None:
+        """What HiGHS finds on the way is of a restricted program: only the plan in hand is reported."""
+
+    def _possible(self) -> NDArray[np.bool_]:
+        """Return which numbers of rounds a better plan may use, shape (N, T + 1)."""
+        return np.asarray(np.logical_or.reduce([dual.possible(self.best.objective) for dual in self.duals]))
+
+
+BACKEND = Marginal()

@@ -1,0 +1,233 @@
+"""The dual of the window program: prices that bound every schedule, and the rounds they suggest."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formulations.program.model import Floats, Indices
+from ...formulations.window.problem import ScheduleWindow
+
+# The split between the makespan's branches is searched until the dual cannot fall by more than this share of the
+# weights; far below any gap worth asking for.
+SPLIT_TOLERANCE = 1e-8
+# The search looks at about so many table cells in all: large windows have so many jobs that branching on the longest
+# one is cheaper than a finer split.
+CELLS = 1_000_000
+FEWEST_SPLITS, MOST_SPLITS = 4, 40
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dual:
+    """Multipliers of the window program, and what they prove.
+
+    Attributes
+    ----------
+    gpu_price : float
+        pi, per GPU and round.
+    rates : ndarray of float, shape (N,)
+        mu_0 a_j / M + mu_j: the price of a round of remaining time.
+    bound : float
+        No schedule of the window has a greater objective.
+    net : ndarray of float, shape (N, T + 1)
+        f_j(n) - pi g_j n - rates_j R_j(n), less the restart that the first round of an idle job must cost.
+    within, beyond : ndarray of int, shape (N,)
+        Rounds per job that the prices suggest, within the cluster's total and at or beyond it.
+    own_rates : ndarray of float, shape (N,)
+        mu_j: positive for the jobs that set the horizon.
+    sum_branch : float
+        The sum branch of H at the dual's mixture.
+    floor, ceiling : ndarray of int, shape (N,)
+        Rounds that the bound allows each job: of a branch, not of the whole window.
+    """
+
+    gpu_price: float
+    rates: Floats
+    bound: float
+    net: Floats
+    within: Indices
+    beyond: Indices
+    own_rates: Floats
+    sum_branch: float
+    floor: Indices
+    ceiling: Indices
+
+    def possible(self, objective: float) -> NDArray[np.bool_]:
+        """Return which numbers of rounds a schedule better than `objective` may use, shape (N, T + 1).
+
+        Granting job j n rounds forgoes max net_j - net_j(n) of the bound; what forgoes the whole gap cannot be better.
+        """
+        forgone = self.net.max(axis=1, keepdims=True) - self.net
+        gap = max(0.0, self.bound - objective)
+        return np.asarray(forgone <= gap * (1 + 1e-9) + 1e-12 * max(1.0, abs(self.bound)))
+
+    def nearest(self, count: int) -> NDArray[np.bool_]:
+        """Return the `count` numbers of rounds that forgo least, for each job, shape (N, T + 1)."""
+        if count >= self.net.shape[1]:
+            return np.ones_like(self.net, dtype=np.bool_)
+        least = np.partition(-self.net, count - 1, axis=1)[:, count - 1 : count]
+        return np.asarray(-self.net <= least)
+
+
+def solve_dual(window: ScheduleWindow, floor: Indices | None = None, ceiling: Indices | None = None) -> Dual:
+    """Minimise the bound over the GPU price and the makespan's multipliers (spec: mu_0 + sum mu_j <= c).
+
+    With `floor` and `ceiling`, shape (N,), the bound is on schedules that give each job rounds within them.
+    """
+    count = len(window.gangs)
+    if floor is None or ceiling is None:
+        floor, ceiling = np.zeros(count, dtype=np.int64), np.full(count, window.rounds)
+    search = _SplitSearch(window, _with_restarts(window), floor, ceiling)
+    split, gpu_price, sum_branch, own, within, beyond = search.run()
+    return _certified(window, search, gpu_price, split, own, within, beyond, sum_branch)
+
+
+def branches(window: ScheduleWindow, dual: Dual) -> list[Dual]:
+    """Split a dual where a job that sets the horizon mixes two numbers of rounds; empty if none does.
+
+    Either the job runs long enough to end before the sum branch does, or it does not and sets the horizon. Every
+    schedule is in one of the two, so the greater of their bounds bounds what `dual` bounded.
+    """
+    left = window.tables.remaining
+    for j in np.argsort(-dual.own_rates, kind="stable")[: np.count_nonzero(dual.own_rates)]:
+        enough = int((left[j] > dual.sum_branch).sum())
+        if dual.floor[j] < enough <= dual.ceiling[j]:
+            floor, ceiling = dual.floor.copy(), dual.ceiling.copy()
+            floor[j], ceiling[j] = enough, enough - 1
+            parts = [(floor, dual.ceiling), (dual.floor, ceiling)]
+            # A part that asks for more than the cluster has is empty.
+            fits = [part for part in parts if window.gangs @ part[0] <= window.gpus * window.rounds]
+            return [solve_dual(window, *part) for part in fits]
+    return []
+
+
+Found = tuple[float, float, float, float, Floats, Indices, Indices]
+
+
+class _SplitSearch:
+    """The dual as a convex function of mu_0, the share of the makespan's price that the sum branch carries."""
+
+    def __init__(self, window: ScheduleWindow, value: Floats, floor: Indices, ceiling: Indices) -> None:
+        tables = window.tables
+        self.window, self.value, self.floor, self.ceiling = window, value, floor, ceiling
+        self.left, self.branch, self.price = tables.remaining, tables.branch_weights, tables.makespan_price
+        rows = np.arange(len(floor))
+        least = self.left[rows, ceiling]
+        # Only jobs that could be left with more than the least possible horizon can ever set it.
+        self.long = np.flatnonzero(self.left[rows, floor] > least.max()) if self.price else rows[:0]
+        if self.price and not len(self.long):
+            self.long = np.array([int(least.argmax())])
+        is_free = np.ones(len(floor), dtype=np.bool_)
+        is_free[self.long] = False
+        self.free = np.flatnonzero(is_free)
+        self.supply = float(window.gpus * window.rounds)
+        # A round of remaining time that the sum branch prices costs a GPU about split / M per round.
+        self.guess = max(tables.weight_sum, np.finfo(float).tiny) / self.supply
+        self.near = 0.0
+
+    def at(self, split: float) -> Found:
+        """Return price, dual value, horizon, sum branch, own rates, rounds within and beyond, at mu_0 = split."""
+        from .kernels import best_price
+
+        worth = self.value if not split else self.value - (split * self.branch)[:, None] * self.left
+        guess = max(self.guess + (split - self.near) / self.window.gpus, 0.01 * self.guess)
+        found: Found = best_price(
+            worth,
+            self.left,
+            self.window.gangs,
+            self.branch,
+            self.free,
+            self.long,
+            self.supply,
+            self.price - split,
+            guess,
+            self.floor,
+            self.ceiling,
+        )
+        if found[0] > 0:
+            self.guess, self.near = found[0], split
+        return found
+
+    def run(self) -> tuple[float, float, float, Floats, Indices, Indices]:
+        """Return split, GPU price, sum branch, own rates, and the rounds within and beyond the supply."""
+        split, best = self.price, self.at(self.price)
+        if self.price and best[2] > best[3]:  # the longest job outlasts the sum: the max branch has a share
+            low, high, other = 0.0, self.price, self.at(0.0)
+            high_value, high_slope = best[1], best[2] - best[3]
+            low_value, low_slope = other[1], other[2] - other[3]
+            if other[1] <= best[1]:
+                split, best = 0.0, other
+            shared = low_slope < 0  # the sum outlasts the longest there: both branches have a share
+            steps = min(MOST_SPLITS, max(FEWEST_SPLITS, CELLS // self.value.size))
+            for step in range(steps if shared else 0):
+                middle = (low_value - high_value + high_slope * high - low_slope * low) / (high_slope - low_slope)
+                floor = low_value + low_slope * (middle - low)
+                if best[1] - floor <= SPLIT_TOLERANCE * self.window.tables.weight_sum:
+                    break
+                if step % 3 == 2 or not low < middle < high:
+                    middle = 0.5 * (low + high)
+                found = self.at(middle)
+                slope = found[2] - found[3]
+                if found[1] <= best[1]:
+                    split, best = middle, found
+                if slope < 0:
+                    low, low_value, low_slope = middle, found[1], slope
+                else:
+                    high, high_value, high_slope = middle, found[1], slope
+        price, _, _, sum_branch, own, within, beyond = best
+        return split, price, sum_branch, own, within, beyond
+
+
+def _certified(
+    window: ScheduleWindow,
+    search: _SplitSearch,
+    gpu_price: float,
+    split: float,
+    own: Floats,
+    within: Indices,
+    beyond: Indices,
+    sum_branch: float,
+) -> Dual:
+    """Evaluate the bound anew from the multipliers: whatever the search did, the bound holds for these."""
+    tables = window.tables
+    own = np.maximum(own, 0.0)
+    total = split + math.fsum(own.tolist())
+    if total > tables.makespan_price:  # rounding in the search
+        shrink = tables.makespan_price / total * (1 - 1e-15)
+        split, own = split * shrink, own * shrink
+    rates = split * tables.branch_weights + own
+    net = search.value - rates[:, None] * tables.remaining
+    net -= (gpu_price * window.gangs)[:, None] * np.arange(window.rounds + 1)
+    if search.floor.any() or (search.ceiling < window.rounds).any():
+        n = np.arange(window.rounds + 1)
+        net[(n < search.floor[:, None]) | (n > search.ceiling[:, None])] = -np.inf
+    terms = net.max(axis=1)
+    supply = gpu_price * window.gpus * window.rounds
+    # A few units in the last place per term, so that rounding never puts the bound on the wrong side.
+    slack = 8 * np.finfo(float).eps * (supply + float(np.abs(terms).sum()) + float(rates @ tables.remaining[:, 0]))
+    bound = math.fsum([supply, slack, *terms.tolist()])
+    return Dual(
+        gpu_price=gpu_price,
+        rates=rates,
+        bound=min(bound, 0.0),
+        net=net,
+        within=within,
+        beyond=beyond,
+        own_rates=own,
+        sum_branch=sum_branch,
+        floor=search.floor,
+        ceiling=search.ceiling,
+    )
+
+
+def _with_restarts(window: ScheduleWindow) -> Floats:
+    """Return the tables of values less what any schedule must pay: one restart for every idle job that runs at all."""
+    value = window.tables.value
+    if not window.restart_penalty:
+        return value
+    value = value.copy()
+    value[:, 1:] -= window.restart_penalty * ~window.is_running[:, None]
+    return value

@@ -1,0 +1,240 @@
+"""Properties of the package as a whole: layout, imports, pages, wheel."""
+
+import ast
+import doctest
+import importlib
+import importlib.util
+import os
+import pkgutil
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import equipoise as eq
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+FOLDERS = ["cli", "formulations", "heuristics", "simulation", "solvers", "validation"]
+ROOT_FILES = [ROOT / "__init__.py", ROOT / "__main__.py"]
+SOURCES = sorted([*ROOT_FILES, *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+WALKED = [found.name for found in pkgutil.walk_packages(eq.__path__, "equipoise.")]
+MODULES = ["equipoise", *sorted(name for name in WALKED if name.split(".")[1] in FOLDERS)]
+SOLVER_PACKAGES = ["highspy", "gurobipy", "pyomo", "pyscipopt", "clarabel", "ortools", "cvxpy", "scipy.optimize"]
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def imports(path: Path) -> set[str]:
+    """Return every name a file imports, lazily or not, dotted; relative ones with their dots."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            found.update({module, *(f"{module}.{alias.name}" for alias in node.names)})
+    return found
+
+
+# -- Layout ------------------------------------------------------------------------------------------------------------
+
+
+def packages() -> list[Path]:
+    return sorted(path.parent for folder in FOLDERS for path in (ROOT / folder).rglob("__init__.py"))
+
+
+def test_every_folder_of_modules_is_a_package_and_the_tests_are_none():
+    holds_modules = {path.parent for path in SOURCES}
+    assert holds_modules == {ROOT, *packages()}
+    assert not list((ROOT / "tests").rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("folder", packages(), ids=relative)
+def test_a_folder_is_small_and_no_module_repeats_its_name(folder):
+    modules = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+    assert len(modules) <= 15
+    assert not [name for name in modules if name == folder.name or name.startswith(f"{folder.name}_")]
+
+
+def test_tests_mirror_the_package():
+    """Every folder of tests is a folder of the package; a test file bears the name of a module or of a topic."""
+    allowed = {ROOT / "tests", ROOT / "tests" / "support"}
+    for path in (ROOT / "tests").rglob("*.py"):
+        if path.parent not in allowed:
+            assert (ROOT / path.parent.relative_to(ROOT / "tests")).is_dir(), relative(path)
+
+
+def test_every_floor_has_its_place_in_the_contract_of_the_floors():
+    floors = PROJECT["tool"]["importlinter"]["contracts"][0]["layers"]
+    assert sorted(folder for floor in floors for folder in re.split(r"\s*\|\s*", floor)) == sorted(FOLDERS)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_a_module_has_a_purpose_and_a_readable_size(path):
+    text = path.read_text(encoding="utf-8")
+    purpose = ast.get_docstring(ast.parse(text))
+    assert purpose, "the module's first line says what it is for"
+    assert len(text.splitlines()) <= 400
+    assert path.stem not in {"utils", "util", "helpers", "helper", "misc", "common", "base"}
+
+
+def test_one_version_everywhere():
+    version = PROJECT["project"]["version"]
+    assert eq.__version__ == version
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert (ROOT / "py.typed").is_file()
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(tmp_path):
+    setuptools = pytest.importorskip("setuptools", minversion="77", reason="building needs setuptools 77")
+    assert setuptools.__version__
+    import zipfile
+
+    clone = tmp_path / "clone"
+    skip = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "_build")
+    shutil.copytree(ROOT, clone, ignore=skip)
+    build = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", build, str(tmp_path)], cwd=clone, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if not name.endswith("/")}
+    packaged = {name for name in names if ".dist-info/" not in name}
+    assert {name for name in packaged if name.endswith(".py")} == {f"equipoise/{relative(path)}" for path in SOURCES}
+    assert "equipoise/py.typed" in packaged
+    allowed = {"equipoise", *(f"equipoise/{relative(folder)}" for folder in packages())}
+    assert {name.rsplit("/", 1)[0] for name in packaged if "/data/" not in name} <= allowed
+    data_files = {
+        f"equipoise/{relative(path)}"
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and path.parent.name != "__pycache__" and path.suffix != ".py"
+    }
+    assert data_files <= packaged, "a data file that the package reads is left out of package-data"
+    assert any(name.endswith("/licenses/LICENSE") for name in names)
+
+
+# -- Imports -----------------------------------------------------------------------------------------------------------
+
+
+def test_importing_the_package_loads_nothing_beyond_numpy():
+    script = (
+        "import sys, numpy; before = set(sys.modules); import equipoise;"
+        "print(*{name.split('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, env=environment())
+    loaded = set(run.stdout.split())
+    assert "equipoise" in loaded
+    assert loaded <= {"equipoise", "numpy"}
+
+
+def environment() -> dict[str, str]:
+    """The environment of a child that imports the same package as this process, from wherever it was found."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_module_imports_on_its_own(name):
+    assert importlib.import_module(name).__doc__
+
+
+# Program.to_pyomo and Program.to_gurobi hand a program to a modelling layer, as to_scipy does; the types of what they
+# return stand in model.py's annotations.
+EXPORTS = {
+    "formulations/program/model.py": {"pyomo", "gurobipy"},
+    "formulations/program/to_pyomo.py": {"pyomo"},
+    "formulations/program/to_gurobi.py": {"gurobipy"},
+}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "formulations").rglob("*.py")), ids=relative)
+def test_a_formulation_knows_no_solver_not_even_lazily(path):
+    # import-linter sees scipy as one package, and a formulation may use its sparse arrays: so this is said here.
+    foreign = set(SOLVER_PACKAGES) - EXPORTS.get(relative(path), set())
+    for name in imports(path):
+        assert not any(name == package or name.startswith(package + ".") for package in foreign), name
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_inside_the_package_imports_are_relative(path):
+    assert not {name for name in imports(path) if name.split(".")[0] == "equipoise"}
+
+
+# -- What is written about it ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings_are_true(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert outcome.failed == 0
+
+
+def blocks(page: Path) -> list[tuple[int, str, str]]:
+    """Return the fenced blocks of a page: line number of the first line inside, language, text."""
+    text = page.read_text(encoding="utf-8")
+    fences = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
+    return [(text.count("\n", 0, found.start(2)) + 1, found[1], found[2]) for found in fences.finditer(text)]
+
+
+def require(text: str) -> None:
+    """Skip the page unless the modules or programs that its block names in a first line `# requires: ...` are here."""
+    named = re.match(r"# requires: (.*)", text)
+    for name in named[1].split(",") if named else ():
+        if importlib.util.find_spec(name.strip()) is None and shutil.which(name.strip()) is None:
+            pytest.skip(f"the page needs {name.strip()}, which is not installed")
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if any(kind == "python" for _, kind, _ in blocks(page))], ids=relative
+)
+def test_the_python_on_a_page_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch, capsys):
+    """The blocks of one page run in order, as one script; a `text` block right after a python one is its output."""
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": page.stem}
+    found = blocks(page)
+    source_lines = page.read_text(encoding="utf-8").splitlines()
+    for position, (line, kind, text) in enumerate(found):
+        if kind != "python":
+            continue
+        require(text)
+        exec(compile("\n" * (line - 1) + text, str(page), "exec"), namespace)
+        printed = capsys.readouterr().out
+        end = line + text.count("\n")  # the line of the closing fence
+        after = found[position + 1] if position + 1 < len(found) else None
+        if after is not None and after[1] == "text" and not any(source_lines[end : after[0] - 2]):
+            checker, options = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+            assert checker.check_output(after[2], printed, options), f"line {after[0]} says otherwise:\n{printed}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_links_between_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_the_project_speaks_of_itself_alone():
+    """No path of one machine, and no note to self, in anything that is read by others."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git clone: there is no list of the project's own files")
+    # Spelt in parts, so that this file does not find itself.
+    foreign = re.compile(
+        r"(?<![\w.~}])/(" + "|".join(["home", "root", "work", "Users"]) + r")/|\b(" + "TO" + "DO|FIX" + "ME)\\b"
+    )
+    found = []
+    for name in listed.stdout.splitlines():
+        path = ROOT / name
+        if path.is_file() and path.suffix in {".py", ".md", ".toml", ".json", ".yaml", ".cff", ".csv", ".html", ""}:
+            for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+                if foreign.search(line):
+                    found.append(f"{name}:{number}: {line.strip()[:80]}")
+    assert not found

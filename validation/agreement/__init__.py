@@ -1,0 +1,1 @@
+"""Agreement of all backends on random programs and markets."""

@@ -1,0 +1,237 @@
+"""All backends on the same random programs and markets: each answer against what is known, and against all others."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...formulations.checks import as_integer
+from ...formulations.errors import InvalidInput, LicenseLimit, UnsupportedProblem
+from ...formulations.program.model import ProblemClass
+from ...solvers.registry import accepts, backends, find_backend
+from ...solvers.result import CLOSED_GAP, Reason, Result
+from ...solvers.solve import solve
+from ..contract.market_draws import KnownMarket
+from ..contract.programs import Known, enumerated, planted, senses
+from ..contract.windows import window
+from ..oracles.window import schedules
+from .markets import MARKET_KINDS, exact_trouble, market_trouble, takes_part
+
+FEASIBILITY_TOL = 1e-6
+# Of markets drawn to be badly scaled, so many may be left open by a backend that says so.
+OPEN_SHARE = 0.01
+
+
+def _planted(wanted: ProblemClass) -> Callable[[np.random.Generator], Known]:
+    return lambda rng: planted(rng, wanted, str(rng.choice(senses(wanted))))  # type: ignore[arg-type]
+
+
+def _enumerated(wanted: ProblemClass) -> Callable[[np.random.Generator], Known]:
+    return lambda rng: enumerated(rng, wanted, str(rng.choice(senses(wanted))))  # type: ignore[arg-type]
+
+
+def _time_indexed(rng: np.random.Generator) -> Known:
+    drawn = window(rng)
+    return Known(program=drawn.program("time_indexed"), optimum=schedules(drawn).best)
+
+
+def _counts(rng: np.random.Generator) -> Known:
+    # A relaxation of the window: its own optimum is known only from what the backends agree on.
+    return Known(program=window(rng, most_jobs=6, most_rounds=6).program("counts"), optimum=math.nan)
+
+
+#: What is drawn, by the name of its kind; the optimum is planted or enumerated, or nan: the best that was found.
+KINDS: dict[str, Callable[[np.random.Generator], Known | KnownMarket]] = {
+    "planted LP": _planted(ProblemClass.LP),
+    "planted MILP": _planted(ProblemClass.MILP),
+    "enumerated MILP": _enumerated(ProblemClass.MILP),
+    "window time_indexed": _time_indexed,
+    "window counts": _counts,
+    "planted LOG": _planted(ProblemClass.LOG),
+    "planted MILOG": _planted(ProblemClass.MILOG),
+    "enumerated MILOG": _enumerated(ProblemClass.MILOG),
+    **MARKET_KINDS,
+}
+
+
+@dataclass
+class Tally:
+    """One backend's record on one kind of program or market.
+
+    `drawn` is the number of the last one that it was given. A market is left open by a plan and a bound that agree with
+    all others, but not within the gap asked for, and say so. Of linear markets, `exact` counts the plans beside which
+    an exact equilibrium was found, in rationals, and `inexact` says why the others have none.
+    """
+
+    kind: str
+    backend: str
+    programs: int = 0
+    drawn: int = -1
+    agreed: int = 0
+    left_open: int = 0
+    exact: int = 0
+    inexact: list[str] = field(default_factory=list)
+    refused: int = 0
+    worst_gap: float = 0.0
+    worst_residual: float = 0.0
+    seconds: float = 0.0
+    disagreements: list[str] = field(default_factory=list)
+
+    @property
+    def failed(self) -> bool:
+        """Whether there was a disagreement, or more than one in a hundred, and than one, was left open or inexact."""
+        most = max(1.0, OPEN_SHARE * self.programs)
+        return bool(self.disagreements) or max(self.left_open, len(self.inexact)) > most
+
+    def row(self) -> dict[str, Any]:
+        """Return the record as one row of a table."""
+        return {
+            "kind": self.kind,
+            "backend": self.backend,
+            "programs": self.programs,
+            "agreed": self.agreed,
+            "left_open": self.left_open,
+            "exact": self.exact if self.exact or self.inexact else None,
+            "refused": self.refused,
+            "worst_gap": self.worst_gap,
+            "worst_residual": self.worst_residual,
+            "ms_each": 1e3 * self.seconds / max(1, self.programs),
+            "first_disagreement": self.disagreements[0] if self.disagreements else "",
+            "first_inexact": self.inexact[0] if self.inexact else "",
+        }
+
+
+def agreement(
+    *,
+    count: int,
+    seed: int = 0,
+    names: Sequence[str] | None = None,
+    kinds: Sequence[str] | None = None,
+    rel_gap: float = 1e-6,
+    on_program: Callable[[int, int], None] | None = None,
+) -> list[Tally]:
+    """Solve `count` random programs or markets of each kind with every backend that reads them, and compare.
+
+    A backend agrees if its result is OPTIMAL within the gap (or INFEASIBLE where nothing is feasible), its residuals,
+    recomputed from the problem, are within the tolerance, and neither its objective nor its bound is on the wrong side
+    of the optimum. The optimum is planted, enumerated, or else the best objective that any backend verified. A backend
+    refuses what its method cannot state (unbounded columns on a grid) or its licence does not cover.
+
+    Markets go to special backends as they are, and to general ones as programs; backends that start processes get a
+    share of them (:data:`equipoise.validation.agreement.markets.ONE_IN`).
+
+    Parameters
+    ----------
+    names : sequence of str, optional
+        Backends; by default every one that is usable here.
+    kinds : sequence of str, optional
+        Of :data:`KINDS`; all by default.
+    on_program : callable, optional
+        Called with (programs done, programs in all).
+
+    Returns
+    -------
+    list of Tally
+        One for each kind and backend that reads it.
+    """
+    as_integer("count", count, minimum=1)
+    chosen = list(KINDS) if kinds is None else list(kinds)
+    for kind in chosen:
+        if kind not in KINDS:
+            raise InvalidInput("kinds", kind, f"must be among {', '.join(KINDS)}")
+    who = [row.name for row in backends(usable=True)] if names is None else list(names)
+    for name in who:
+        find_backend(name)
+    tallies: dict[tuple[str, str], Tally] = {}
+    total = count * len(chosen)
+    for done, (kind, known) in enumerate(_drawn(chosen, count, seed)):
+        if on_program is not None:
+            on_program(done, total)
+        results = {}
+        for name in who:
+            backend = find_backend(name)
+            if not accepts(backend, known.problem):
+                continue
+            if isinstance(known, KnownMarket) and not takes_part(name, done % count):
+                continue
+            tally = tallies.setdefault((kind, name), Tally(kind, name))
+            tally.drawn = done % count
+            result = _solved(known.problem, name, tally, rel_gap)
+            if result is not None:
+                results[name] = result
+        best = _best(known, list(results.values()))
+        for name, result in results.items():
+            _compare(tallies[kind, name], result, known, best, rel_gap)
+    return list(tallies.values())
+
+
+def _drawn(kinds: Sequence[str], count: int, seed: int) -> Iterator[tuple[str, Known | KnownMarket]]:
+    for kind in kinds:
+        for k in range(count):
+            yield kind, KINDS[kind](np.random.default_rng([seed, list(KINDS).index(kind), k]))
+
+
+def _solved(problem: Any, name: str, tally: Tally, rel_gap: float) -> Result[Any] | None:
+    started = time.perf_counter()
+    try:
+        return solve(problem, name, rel_gap=rel_gap, feasibility_tol=FEASIBILITY_TOL, time_limit=60.0)
+    except (LicenseLimit, UnsupportedProblem):
+        tally.refused += 1
+        return None
+    finally:
+        tally.programs += 1
+        tally.seconds += time.perf_counter() - started
+
+
+def _best(known: Known | KnownMarket, results: list[Result[Any]]) -> float | None:
+    if known.optimum is None or not math.isnan(known.optimum):
+        return known.optimum
+    best = max if known.problem.sense == "max" else min
+    return best((result.objective for result in results if result.objective is not None), default=None)
+
+
+def _compare(tally: Tally, result: Result[Any], known: Known | KnownMarket, best: float | None, rel_gap: float) -> None:
+    if isinstance(known, KnownMarket):
+        best = -math.inf if best is None else best
+        trouble = market_trouble(result, known.market, best, rel_gap, FEASIBILITY_TOL)
+        reason = exact_trouble(result, known.market)
+        tally.exact += reason == ""
+        if reason:
+            tally.inexact.append(f"program {tally.drawn}: {reason}")
+    else:
+        trouble = _trouble(result, known, best, rel_gap)
+    if result.residuals is not None and result.termination.reason is Reason.OPTIMAL:
+        tally.worst_gap = max(tally.worst_gap, result.gap)
+        tally.worst_residual = max(tally.worst_residual, result.residuals.worst)
+    if trouble:
+        tally.disagreements.append(f"program {tally.drawn}: {trouble}")
+    elif result.termination.reason is Reason.FEASIBLE:
+        tally.left_open += 1
+    else:
+        tally.agreed += 1
+
+
+def _trouble(result: Result[Any], known: Known, best: float | None, rel_gap: float) -> str:
+    """Return what is wrong with a result of a program; empty if nothing is."""
+    program = known.program
+    sign = 1.0 if program.sense == "max" else -1.0
+    if best is None:
+        wrong = result.termination.reason is not Reason.INFEASIBLE
+        return f"{result.termination}, though nothing is feasible" if wrong else ""
+    if result.termination.reason is not Reason.OPTIMAL or result.objective is None or result.residuals is None:
+        return f"{result.termination}, optimum {best:.12g}"
+    # What violating every row and bound by the tolerance can gain, and what sums of doubles cannot tell apart.
+    allowed = (known.rate + 1.0) * FEASIBILITY_TOL + CLOSED_GAP * max(1.0, abs(best))
+    gap = max(rel_gap, CLOSED_GAP) * program.gap_scale(result.objective)
+    if sign * (best - result.objective) > gap + allowed:
+        return f"objective {result.objective:.12g} is worse than {best:.12g}"
+    if sign * (result.objective - best) > allowed:
+        return f"objective {result.objective:.12g} is better than the optimum {best:.12g}"
+    if sign * (best - result.bound) > allowed:
+        return f"bound {result.bound:.12g} is on the wrong side of {best:.12g}"
+    return ""

@@ -1,0 +1,189 @@
+"""Cases of the contract: time limits, gaps, warm starts, and what is reported on the way."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ...formulations.errors import BackendUnavailable, InvalidInput
+from ...formulations.program.model import ProblemClass, Program
+from ...solvers.isolation.run import Isolation
+from ...solvers.result import Limit, Reason, Result
+from .check import Check, Failure, Skip
+from .programs import LOGARITHMIC, Known, dense, hard_knapsack, knapsack, known, market_split, senses, sign_of
+
+# Seconds given to programs that take minutes, and the grace after them, beyond what the smallest program takes.
+SHORT_S, GRACE_S = 0.5, 2.0
+# Seconds past its limit after which a backend that runs in a process of its own is ended.
+NET_S = 4.0
+
+
+def time_limit(check: Check, wanted: ProblemClass) -> None:
+    """A program too hard for the limit: an incumbent with a true bound and a finite gap, soon after the limit."""
+    result = _in_time(check, hard_knapsack(check.rng(), wanted), SHORT_S)
+    if result.termination.reason is Reason.OPTIMAL:
+        return
+    if (result.termination.reason, result.termination.limit) != (Reason.FEASIBLE, Limit.TIME):
+        raise Failure(f"{result.termination} of a program where 0 is feasible, instead of FEASIBLE (time limit)")
+    if not math.isfinite(result.gap):
+        raise Failure(f"no finite gap after {SHORT_S:g} s: bound {result.bound:g}")
+
+
+def no_time_when_hard(check: Check, wanted: ProblemClass) -> None:
+    """time_limit=0 on a program that takes minutes: it ends at once, and is not read as no limit at all."""
+    result = _in_time(check, hard_knapsack(check.rng(), wanted), 0.0)
+    if result.termination.reason not in (Reason.NO_SOLUTION_FOUND, Reason.FEASIBLE):
+        raise Failure(f"{result.termination} at time_limit=0, of a program that takes minutes")
+
+
+def bound_within_the_limit(check: Check, wanted: ProblemClass) -> None:
+    """Whatever the limit, the bound is on the right side of the optimum, and the incumbent is not beyond it."""
+    easy = knapsack(check.rng(), wanted, items=40)
+    for seconds in (0.0, 0.02, 0.1):
+        result = check.solve(easy.program, time_limit=seconds, rel_gap=0.0)
+        check.hold_bound(result, easy)
+        if result.objective is not None and easy.optimum is not None and result.objective > easy.optimum + 1e-6:
+            raise Failure(f"objective {result.objective:.12g} is better than the optimum {easy.optimum:.12g}")
+
+
+def gaps(check: Check, wanted: ProblemClass) -> None:
+    """A loose gap may end the solve early, a tight one must be closed: relative, absolute, in the problem's unit."""
+    for rng in check.draws(1, 10):
+        plain = knapsack(rng, wanted)
+        for options in ({"rel_gap": 0.1}, {"rel_gap": 0.0, "abs_gap": 15.0}, {"rel_gap": 1e-6}):
+            check.optimum(plain, **options)
+        # The unit of the gap is far from |objective|, on either side.
+        large = Known(program=replace(plain.program, gap_unit=5000.0), optimum=plain.optimum)
+        small = Known(program=replace(plain.program, gap_unit=1.0), optimum=plain.optimum)
+        for program, rel_gap in ((large, 1e-2), (large, 1e-8), (small, 0.5)):
+            check.optimum(program, rel_gap=rel_gap)
+
+
+def zero_optimum(check: Check, wanted: ProblemClass) -> None:
+    """An optimum of 0, where no gap relative to it closes but an absolute one does."""
+    for sense in senses(wanted):
+        flip = 1.0 if sense == "max" else -1.0
+        program = dense(wanted, sense, [-2.0 * flip, -flip], [[1.0, -1.0]], at_most=1.0, upper=5.0)
+        check.optimum(Known(program=program, optimum=0.0, rate=3.0), abs_gap=1e-5)
+
+
+def warm_start(check: Check, wanted: ProblemClass) -> None:
+    """Starts that are poor, best, partial, infeasible, fractional: the same answer, and a note on their fate."""
+    _needs_start(check)
+    right = knapsack(check.rng(), wanted, items=16)
+    cold = check.optimum(right)
+    items = len(right.program.columns["x"])
+    nothing = {name: np.zeros(index.shape) for name, index in right.program.columns.items()}
+    starts = {
+        "a feasible start": nothing,
+        "its own optimum": cold.plan,
+        "a start that violates rows": {**nothing, "x": np.ones(items)},
+        "a start out of bounds": {**nothing, "x": np.full(items, -7.0)},
+        "a start that is not whole": {**nothing, "x": np.full(items, 0.5)},
+    }
+    if wanted in LOGARITHMIC:
+        starts["a part of a start"] = {"share": np.array([1.0])}
+    else:
+        starts["a start of no column"] = {}
+    for what, start in starts.items():
+        result = check.solve(right.program, warm_start=start)
+        check.hold(result, right)
+        _noted(result, what)
+
+
+def warm_start_is_used(check: Check, wanted: ProblemClass) -> None:
+    """A start of a program whose points are hard to find: it is in the answer at once, whole or completed."""
+    _needs_start(check)
+    program, plan = market_split(check.rng(), wanted)
+    result = check.solve(program, warm_start=plan, time_limit=SHORT_S, rel_gap=0.0)
+    _noted(result, "a feasible start")
+    start = program.objective_at(program.encode(plan))
+    if result.objective is None or result.objective < start - 1e-6 * abs(start):
+        raise Failure(f"{result!r} from a feasible start of {start:.9g}; notes {result.notes}")
+
+
+def continuous_warm_start(check: Check, wanted: ProblemClass) -> None:
+    """A start of a continuous program, feasible or not, changes nothing but the notes."""
+    _needs_start(check)
+    right = known(
+        wanted, "max", [3.0, 4.0], [[1.0, 1.0], [1.0, 3.0]], optimum=13.0, rate=9.0, upper=9.0, at_most=[4.0, 6.0]
+    )
+    share = {"share": np.array([0.0])} if wanted in LOGARITHMIC else {}
+    for what, point in (("a feasible start", [1.0, 1.0]), ("a start that violates rows", [9.0, 9.0])):
+        result = check.solve(right.program, warm_start={"x": np.array(point), **share})
+        check.hold(result, right)
+        _noted(result, what)
+
+
+def same_seed(check: Check, wanted: ProblemClass) -> None:
+    """The same call gives the same plan and objective, bit by bit, with the default seed and with another."""
+    options: list[dict[str, Any]] = [{}] + ([{"seed": 12345}] if "seed" in check.backend.honours else [])
+    right = knapsack(check.rng(), wanted, items=16)
+    degenerate = dense(wanted, "max", np.ones(12), np.ones((1, 12)), at_most=6.0, upper=1.0)
+    for program in (right.program, degenerate):
+        for given in options:
+            first, second = (check.solve(program, **given) for _ in range(2))
+            for name in program.columns:
+                if first.require_plan()[name].tobytes() != second.require_plan()[name].tobytes():
+                    raise Failure(f"two plans of one call differ, with {given or 'the default seed'}")
+            if first.objective != second.objective or first.bound != second.bound:
+                raise Failure(f"two results of one call differ: {first!r}, {second!r}")
+
+
+def progress(check: Check, wanted: ProblemClass) -> None:
+    """What is reported on the way: incumbents keep the program and are worth what is said, bounds keep their side."""
+    right = knapsack(check.rng(), wanted, items=30)
+    program, best = right.program, right.optimum
+    assert best is not None
+    sign, reports = sign_of(program), check.reports(program)[1]
+    if not reports:
+        raise Skip(f"it reports nothing on the way of {wanted.value} programs")
+    allowed = 1e-6 * max(1.0, abs(best))
+    for report in reports:
+        if sign * (best - report.bound) > allowed:
+            raise Failure(f"it reports a bound of {report.bound:.12g}; the optimum is {best:.12g}")
+        if report.objective is not None and sign * (report.objective - best) > allowed:
+            raise Failure(f"it reports an incumbent of {report.objective:.12g}, better than the optimum {best:.12g}")
+        if report.incumbent is None:
+            continue
+        violation = program.residuals_at(report.incumbent).worst
+        if violation > 1e-6:
+            raise Failure(f"it reports an incumbent that violates the program by {violation:.3g}")
+        value = program.objective_at(report.incumbent)
+        if report.objective is not None and abs(value - report.objective) > 1e-5 * max(1.0, abs(best)):
+            raise Failure(f"it says {report.objective:.12g} of an incumbent worth {value:.12g}")
+    said = [report.objective for report in reports if report.objective is not None]
+    if any(sign * (later - earlier) < -allowed for earlier, later in pairwise(said)):
+        raise Failure(f"its incumbents get worse on the way: {said}")
+
+
+def _in_time(check: Check, program: Program, seconds: float) -> Result[Any]:
+    """Solve within the limit or fail; a process of its own, where the backend can travel, ends one that never stops."""
+    easy = dense(program.problem_class, "max", [1.0], upper=1.0)
+    net: Isolation | bool = Isolation(grace_s=NET_S)
+    started = time.perf_counter()
+    try:
+        check.solve(easy, isolate=net)
+    except (InvalidInput, BackendUnavailable):
+        net = False
+        check.solve(easy)
+    start_s = time.perf_counter() - started
+    result = check.solve(program, isolate=net, time_limit=seconds, rel_gap=0.0)
+    if result.wall_time > seconds + GRACE_S + start_s:
+        raise Failure(f"it took {result.wall_time:.1f} s with a time limit of {seconds:g} s")
+    return result
+
+
+def _needs_start(check: Check) -> None:
+    if "warm_start" not in check.backend.honours:
+        raise Skip("it takes no warm start, and says so")
+
+
+def _noted(result: Result[Any], what: str) -> None:
+    if not any("warm start" in note for note in result.notes):
+        raise Failure(f"no note says what became of {what}: {result.notes}")

@@ -1,0 +1,1 @@
+"""Experiments of the papers, each compared with what the paper prints."""

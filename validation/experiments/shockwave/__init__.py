@@ -1,0 +1,1 @@
+"""Shockwave's tables and figures, made again."""

@@ -1,0 +1,1 @@
+"""Slow, independent solutions of small instances, and relations between instances."""

@@ -1,0 +1,5 @@
+"""Statements of the theory, each tested on random instances."""
+
+from .verify import verify
+
+__all__ = ["verify"]

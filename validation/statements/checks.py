@@ -1,0 +1,219 @@
+"""What is tried on each random problem: solved by `solve`, and judged by the library's own checkers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ...formulations.errors import BackendUnavailable, UnsupportedProblem
+from ...formulations.markets.market import Market
+from ...formulations.markets.stochastic.market import StochasticMarket
+from ...formulations.program.model import Floats, Indices
+from ...formulations.window.check import schedule_faults
+from ...formulations.window.problem import ScheduleWindow
+from ...solvers.result import Reason, Result
+from ...solvers.solve import solve
+from ..certificates.certify import certify
+from ..certificates.finding import Finding, Witness
+from ..exact.certificate import exact_certificate
+from ..oracles.window import schedules
+from .examples import Judged
+
+#: The gap that problems are solved to, and that tolerances follow from.
+REL_GAP = 1e-6
+TIME_LIMIT_S = 20.0
+# Runs sampled of a stochastic plan, and the chance that a true mean is called false.
+RUNS = 20_000
+FALSE_ALARM = 1e-9
+# What sums of floats may differ by, relative to what is summed.
+ROUNDING = 1e-9
+
+NOT_PROMISED = "not promised; docs/errata.md, against Shockwave, Appendix G.1"
+
+
+def judge_market(market: Market) -> Iterator[Judged]:
+    """Solve a market and judge the plan by every property of an equilibrium."""
+    result, skipped = _solved(market)
+    if skipped is not None:
+        yield skipped
+        return
+    yield _solved_to_the_gap(result)
+    if result.plan is None:
+        return
+    for finding in certify(market, result.plan, gap=REL_GAP):
+        yield Judged(finding=finding)
+    if market.kind in ("FisherMarket", "VolatileFisherMarket:linear"):
+        # The plan's approximate purchases may not tell which are real: then there is a reason, and no certificate.
+        exact = exact_certificate(market, result.plan)
+        yield Judged(finding=exact.finding, promised=False)
+
+
+def judge_stochastic(market: StochasticMarket) -> Iterator[Judged]:
+    """Solve both programs of a market of chains, compare them, and draw runs under their policies."""
+    from ...simulation.stochastic_runs import sample_runs
+
+    joint, skipped = _solved(market, form="joint")
+    if skipped is None:
+        decoupled, skipped = _solved(market, form="decoupled")
+    if skipped is not None:
+        yield skipped
+        return
+    yield _solved_to_the_gap(joint, "the joint program ")
+    yield _solved_to_the_gap(decoupled, "the decoupled program ")
+    if joint.plan is None or decoupled.plan is None:
+        return
+    assert joint.objective is not None
+    scale = market.gap_scale(joint.objective)
+    yield _judged(
+        "decoupled is a relaxation: its bound is no less than the joint optimum",
+        "Shockwave, Appendix F, put right",
+        joint.objective - decoupled.bound,
+        ROUNDING * scale,
+    )
+    for name, plan in (("joint", joint.plan), ("decoupled", decoupled.plan)):
+        runs = sample_runs(plan, RUNS, np.random.default_rng(0))
+        reach = np.array([chain.utilities.max() for chain in market.chains]) * market.rounds
+        # Hoeffding's inequality: a mean of R runs within [0, reach] is so far off with this chance only.
+        tolerance = reach * math.sqrt(math.log(2 / FALSE_ALARM) / (2 * RUNS))
+        off = np.abs(runs.mean_utilities - plan.utilities)
+        job = int(np.argmax(off / tolerance))
+        yield _judged(
+            f"sampled runs earn what the {name} plan expects",
+            "Shockwave, Appendix F, Eq. 6",
+            float(off[job]),
+            float(tolerance[job]),
+            Witness(buyer=job, words=f"{runs.mean_utilities[job]:.4g} against {plan.utilities[job]:.4g}"),
+        )
+        share = float(runs.exceeded.any(axis=(1, 2)).mean())
+        words = Witness(words=f"{share:.1%} of the runs exceed it")
+        yield Judged(
+            finding=_finding(
+                f"the {name} plan keeps the capacity on every run",
+                "by construction" if name == "joint" else "not promised: kept in expectation only",
+                share,
+                0.0,
+                words,
+            ),
+            promised=name == "joint",
+        )
+
+
+def judge_window(window: ScheduleWindow) -> Iterator[Judged]:
+    """Plan a window and check what it promises against all schedules; market properties are only reported."""
+    result, skipped = _solved(window)
+    if skipped is not None:
+        yield skipped
+        return
+    yield _solved_to_the_gap(result)
+    plan = result.plan
+    if plan is None:
+        return
+    faults = {fault.kind: fault for fault in schedule_faults(window, plan.grants, plan.regime_of)}
+    for kind, statement, source in (
+        ("capacity", "no round uses more GPUs than there are", "Shockwave, Appendix G, constraint 3"),
+        ("completed", "no job runs after its end", "Shockwave, Eq. 7"),
+        ("regime order", "regimes run in order", "Shockwave, Appendix G, constraint 1"),
+        ("work conservation", "no GPU idles that a waiting job fits", "Shockwave, Appendix G, constraint 2"),
+    ):
+        fault = faults.get(kind) or faults.get("shape")
+        yield _judged(statement, source, fault.size if fault else 0.0, 0.0, str(fault or ""))
+    every = schedules(window)
+    scale = window.gap_scale(0.0)
+    assert result.objective is not None
+    same = (every.grants == plan.grants).all(axis=(1, 2))
+    own = float(every.objective[same].max()) if same.any() else math.nan
+    yield _judged(
+        "the objective is that of the schedule, recomputed in fractions",
+        "Shockwave, Eq. 11",
+        abs(own - result.objective),
+        ROUNDING * (1 + abs(own)),
+    )
+    best = float(every.objective.max())
+    yield _judged(
+        "no schedule beats the bound, of all there are",
+        "Shockwave, Eq. 11",
+        best - result.bound,
+        ROUNDING * (scale + abs(best)),
+    )
+    yield _judged(
+        "conserving work costs nothing", "Shockwave, Appendix G", best - every.best, ROUNDING * (scale + abs(best))
+    )
+    yield from _window_as_market(window, plan.rounds_granted, every.grants.sum(axis=2))
+
+
+def _window_as_market(window: ScheduleWindow, granted: Indices, others: Indices) -> Iterator[Judged]:
+    """Report what an equilibrium would promise each job: of GPU-rounds, in whole rounds, rounded down.
+
+    `others` has the rounds granted by every schedule, shape (S, N).
+    """
+    jobs = np.arange(len(granted))
+    utility = window.tables.utility
+    have = utility[jobs, granted]
+    budgets = window.weight * window.ftf**window.ftf_power
+    offered = window.gpus * window.rounds
+
+    def of(gpu_rounds: Floats) -> Floats:
+        rounds = np.minimum(np.floor(gpu_rounds / window.gangs * (1 + ROUNDING)), window.rounds).astype(np.int64)
+        return np.asarray(utility[jobs, rounds])
+
+    fairs = {
+        "sharing incentive: as much done as with 1/N of the GPU-rounds": of(np.full(len(jobs), offered / len(jobs))),
+        "proportionality: as much done as with a part of the weight's size": of(offered * budgets / budgets.sum()),
+    }
+    held = window.gangs * granted
+    fairs["no envy: as much done as with another's GPU-rounds, scaled by weights"] = np.max(
+        [of(held[j] * budgets / budgets[j]) for j in jobs], axis=0
+    )
+    for statement, fair in fairs.items():
+        lacks = fair - have
+        job = int(np.argmax(lacks))
+        witness = f"job {job} has done {have[job]:.3g} of its epochs, and would have {fair[job]:.3g}"
+        yield Judged(finding=_finding(statement, NOT_PROMISED, float(lacks[job]), ROUNDING, witness), promised=False)
+    gains = utility[jobs, others] - have
+    better = (gains >= -ROUNDING).all(axis=1) & (gains > ROUNDING).any(axis=1)
+    most = float(gains[better].max(initial=0.0)) if better.any() else 0.0
+    witness = f"another schedule does {most:.3g} more of a job's epochs and no less of any"
+    yield Judged(
+        finding=_finding("Pareto optimality of what is done", NOT_PROMISED, most, ROUNDING, witness), promised=False
+    )
+
+
+def _solved(problem: Any, **options: Any) -> tuple[Result[Any], Judged | None]:
+    """Solve a problem; where nothing that is installed can, return why instead."""
+    try:
+        return solve(problem, rel_gap=REL_GAP, time_limit=TIME_LIMIT_S, **options), None
+    except (BackendUnavailable, UnsupportedProblem) as error:
+        finding = Finding(
+            statement="can be solved here",
+            source="equipoise.solve",
+            holds=False,
+            violation=math.inf,
+            witness=str(error),
+        )
+        return None, Judged(finding=finding, skipped=True)  # type: ignore[return-value]  # never used
+
+
+def _solved_to_the_gap(result: Result[Any], what: str = "") -> Judged:
+    gap = result.gap if result.termination.reason is Reason.OPTIMAL else max(result.gap, 2 * REL_GAP)
+    return _judged(
+        f"{what}solved to a proven gap of {REL_GAP:g}", "equipoise.solve", gap, REL_GAP, str(result.termination)
+    )
+
+
+def _judged(statement: str, source: str, violation: float, tolerance: float, witness: Any = None) -> Judged:
+    return Judged(finding=_finding(statement, source, violation, tolerance, witness))
+
+
+def _finding(statement: str, source: str, violation: float, tolerance: float, witness: Any = None) -> Finding:
+    violation = max(violation, 0.0) if not math.isnan(violation) else math.inf
+    return Finding(
+        statement=statement,
+        source=source,
+        holds=violation <= tolerance,
+        violation=violation,
+        witness=witness,
+        tolerance=tolerance,
+    )

@@ -1,0 +1,257 @@
+"""The random problems that statements are tried on: drawn by seed, judged, and shrunk to the smallest that fails."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from functools import partial
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...formulations.window.problem import ScheduleWindow
+from ..certificates.finding import Finding
+from ..theorems.proof import TheoryMissing
+
+if TYPE_CHECKING:
+    from hypothesis import settings
+    from hypothesis.strategies import SearchStrategy
+
+# How many problems the search for a smaller failing one may try.
+MOST_TRIED = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """One finding about one problem.
+
+    Attributes
+    ----------
+    finding : Finding
+    promised : bool
+        Whether the theory says that it holds; what it does not promise is only reported.
+    skipped : bool
+        Whether nothing could be judged, the witness saying why.
+    """
+
+    finding: Finding
+    promised: bool = True
+    skipped: bool = False
+
+    @property
+    def words(self) -> str:
+        """Size and place of a violation."""
+        size = f"off by {self.finding.violation:.2g}, {self.finding.tolerance:.1g} allowed"
+        where = str(self.finding.witness or "")
+        return f"{where} ({size})" if where else size
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """One kind of random problem.
+
+    Attributes
+    ----------
+    subject : str
+    name : str
+        In the plural: "ces markets".
+    strategy : callable
+        Makes the hypothesis strategy.
+    judge : callable
+        Yields what was found about a problem.
+    """
+
+    subject: str
+    name: str
+    strategy: Callable[[], SearchStrategy[Any]]
+    judge: Callable[[Any], Iterator[Judged]]
+
+    def draw(self, examples: int, seed: int) -> list[Any]:
+        """Return `examples` problems, or all there are if that is less."""
+        import hypothesis
+
+        drawn: list[Any] = []
+
+        @hypothesis.seed(seed)
+        @_settings(examples)
+        @hypothesis.given(self.strategy())
+        def collect(problem: Any) -> None:
+            drawn.append(problem)
+
+        with _nothing_left_behind():
+            collect()
+        return drawn[:examples]
+
+
+def kinds_of(subject: str) -> list[Kind]:
+    """Return the kinds of problems of a subject; none for theorems.
+
+    Raises
+    ------
+    TheoryMissing
+        If hypothesis is not installed.
+    """
+    if subject == "theorems":
+        return []
+    try:
+        from ..strategies import programs as strategies
+    except ImportError as error:
+        if (error.name or "").split(".")[0] != "hypothesis":
+            raise
+        raise TheoryMissing(
+            "random examples need hypothesis, which is not installed: pip install 'equipoise[theory]'"
+        ) from None
+    from ...formulations.markets.volatile import FAMILIES
+    from .checks import judge_market, judge_stochastic, judge_window
+
+    if subject == "window":
+        return [Kind(subject=subject, name="windows", strategy=strategies.windows, judge=judge_window)]
+    if subject == "stochastic":
+        return [
+            Kind(
+                subject=subject,
+                name="markets of chains",
+                strategy=strategies.stochastic_markets,
+                judge=judge_stochastic,
+            )
+        ]
+    static = Kind(subject=subject, name="static linear markets", strategy=strategies.fisher_markets, judge=judge_market)
+    return [
+        static,
+        *(
+            Kind(
+                subject=subject,
+                name=f"{family} markets over rounds",
+                strategy=partial(strategies.volatile_markets, family),
+                judge=judge_market,
+            )
+            for family in FAMILIES
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A problem on which a statement does not hold.
+
+    Attributes
+    ----------
+    kind : Kind
+    problem : object or None
+        None where there was none to judge.
+    words : str
+        Size and place.
+    """
+
+    kind: Kind
+    problem: Any
+    words: str
+
+    @property
+    def code(self) -> str:
+        """The problem as code that makes it again, "" if there is none."""
+        return "" if self.problem is None else text_of(self.problem)
+
+
+def smallest_failure(failure: Failure, statement: str, seed: int) -> Failure:
+    """Return the smallest failure of a statement that can be found; at worst the given one."""
+    import hypothesis
+
+    kind = failure.kind
+
+    def words_of(candidate: Any) -> str | None:
+        for judged in kind.judge(candidate):
+            if judged.finding.statement == statement and not judged.skipped and not judged.finding.holds:
+                return judged.words
+        return None
+
+    try:
+        with _nothing_left_behind():
+            smaller = hypothesis.find(
+                kind.strategy(),
+                lambda candidate: words_of(candidate) is not None,
+                settings=_settings(MOST_TRIED, shrink=True),
+                random=random.Random(seed),
+            )
+    except hypothesis.errors.NoSuchExample:
+        return failure
+    words = words_of(smaller)
+    return failure if words is None else Failure(kind, smaller, words)
+
+
+@contextmanager
+def _nothing_left_behind() -> Iterator[None]:
+    """Let hypothesis keep what it caches in a folder of its own, not in the one the user works in."""
+    from hypothesis import configuration
+
+    before = getattr(configuration, "__hypothesis_home_directory", None)
+    with TemporaryDirectory() as folder:
+        configuration.set_hypothesis_home_dir(folder)
+        try:
+            yield
+        finally:
+            configuration.set_hypothesis_home_dir(before)
+
+
+def _settings(examples: int, *, shrink: bool = False) -> settings:
+    from hypothesis import HealthCheck, Phase, Verbosity, settings
+
+    phases = [Phase.generate, Phase.shrink] if shrink else [Phase.generate]
+    return settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        phases=phases,
+        verbosity=Verbosity.quiet,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def text_of(problem: Any) -> str:
+    """Return a problem as code that makes it again, short where arguments have their defaults."""
+    if isinstance(problem, ScheduleWindow):
+        return _window_text(problem)
+    if is_dataclass(problem):
+        given = [(field, getattr(problem, field.name)) for field in fields(problem)]
+        inside = ", ".join(f"{field.name}={text_of(value)}" for field, value in given if not _is_default(field, value))
+        return f"{type(problem).__name__}({inside})"
+    if isinstance(problem, tuple | list):
+        return f"[{', '.join(text_of(each) for each in problem)}]"
+    if isinstance(problem, np.ndarray):
+        return str(problem.tolist()).replace(".0,", ",").replace(".0]", "]")
+    if hasattr(problem, "toarray"):
+        return f"csr_array({text_of(problem.toarray())})"
+    return repr(problem)
+
+
+def _is_default(field: Field[Any], value: Any) -> bool:
+    """Whether an argument can be left out: None, or what a market puts there instead."""
+    if field.default is MISSING or field.name not in ("capacities", "productivity"):
+        return field.default is None and value is None
+    return value is None or bool((value == 1).all())
+
+
+def _window_text(window: ScheduleWindow) -> str:
+    from ...formulations.window.problem import Regime, WindowJob
+
+    starts = window.regime_starts
+    jobs = [
+        WindowJob(
+            id=window.ids[j], gpus=int(window.gangs[j]),
+            finished_epochs=float(window.finished_epochs[j]), total_epochs=float(window.total_epochs[j]),
+            regimes=[
+                Regime(epochs=float(window.regime_epochs[k]), epoch_s=float(window.regime_epoch_s[k]))
+                for k in range(int(starts[j]), int(starts[j + 1]))
+            ],
+            ftf=float(window.ftf[j]), weight=float(window.weight[j]),
+        )
+        for j in range(len(window.ids))
+    ]  # fmt: skip
+    names = ("gpus", "rounds", "round_s", "ftf_power", "makespan_weight", "makespan_scale", "gang_weighted")
+    values = [f"{name}={getattr(window, name)!r}" for name in (*names, "utility_floor", "restart_penalty")]
+    running = [identity for identity, on in zip(window.ids, window.is_running, strict=True) if on]
+    return f"ScheduleWindow({jobs}, {', '.join(values)}, running={running})"

@@ -1,0 +1,208 @@
+"""`verify`: prove what can be proved, and try the rest on random problems; one verdict for each statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ...formulations.checks import as_integer
+from ...formulations.errors import InvalidInput
+from ..theorems.catalogue import THEOREMS
+from ..theorems.proof import ProofFailed
+from .examples import Failure, Kind, kinds_of, smallest_failure
+
+#: What can be verified, in the order in which it is.
+SUBJECTS = ("theorems", "market", "stochastic", "window")
+MOST_EXAMPLES = 100_000
+# Shrinking solves a problem hundreds of times; further failures are shown as they were drawn.
+MOST_SHRUNK = 3
+
+Outcome = Literal["proved", "held", "reported", "fails", "not checked"]
+OnProgress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What became of one statement.
+
+    Attributes
+    ----------
+    subject : str
+        One of :data:`SUBJECTS`.
+    statement : str
+    source : str
+        Paper, theorem or equation; "against" it where the statement refutes it.
+    verdict : {"proved", "held", "reported", "fails", "not checked"}
+        "proved" symbolically; "held" on all examples; "reported" for what is not promised, on however many examples it
+        held; "fails" if a promise broke or a proof does not close; "not checked" where nothing that is installed
+        solves such problems.
+    examples, held : int
+        Problems it was tried on, and those it held on; 0 for proofs.
+    witness : str
+        Where it does not hold, and by how much; of a proof, why it does not close. "" if there is nothing to show.
+    problem : str
+        The problem of the witness, as code that makes it again; "" if there is none.
+    steps : tuple of str
+        A proof, line by line.
+    """
+
+    subject: str
+    statement: str
+    source: str
+    verdict: Outcome
+    examples: int = 0
+    held: int = 0
+    witness: str = ""
+    problem: str = ""
+    steps: tuple[str, ...] = ()
+
+    @property
+    def fails(self) -> bool:
+        """Whether what should hold does not."""
+        return self.verdict == "fails"
+
+    @property
+    def text(self) -> str:
+        """The verdict in words: "proved", "held on 25 examples", "reported: held on 61 of 100"."""
+        if self.verdict == "held":
+            return f"held on {self.examples} example{'' if self.examples == 1 else 's'}"
+        if self.verdict == "reported":
+            return f"reported: held on {self.held} of {self.examples}"
+        if self.verdict == "fails" and self.examples:
+            return f"fails on {self.examples - self.held} of {self.examples}"
+        return self.verdict
+
+
+@dataclass
+class _Tally:
+    """One statement over the examples so far."""
+
+    subject: str
+    source: str
+    promised: bool
+    examples: int = 0
+    held: int = 0
+    failure: Failure | None = None
+
+
+def verify(
+    subjects: Sequence[str] = (), *, examples: int = 100, seed: int = 0, on_progress: OnProgress | None = None
+) -> tuple[Verdict, ...]:
+    """Verify what the theory promises.
+
+    Parameters
+    ----------
+    subjects : sequence of {"theorems", "market", "stochastic", "window"}
+        All by default.
+    examples : int
+        How many random problems of each kind (markets: static, and of each of four families); at least 1.
+    seed : int
+        The same seed draws the same problems.
+    on_progress : callable, optional
+        Called with how many proofs and problems are done, and how many there are.
+
+    Returns
+    -------
+    tuple of Verdict
+        In the order of :data:`SUBJECTS`; of each subject, what fails first.
+
+    Raises
+    ------
+    InvalidInput
+        For an unknown subject, or a number out of range.
+    TheoryMissing
+        If sympy, for theorems, or hypothesis, for the others, is not installed.
+    """
+    examples = as_integer("examples", examples, minimum=1, maximum=MOST_EXAMPLES)
+    seed = as_integer("seed", seed, minimum=0)
+    for index, subject in enumerate(subjects):
+        if subject not in SUBJECTS:
+            raise InvalidInput("subjects", subject, f"must be one of {', '.join(SUBJECTS)}", index=index)
+    chosen = [subject for subject in SUBJECTS if not subjects or subject in subjects]
+    kinds = [kind for subject in chosen for kind in kinds_of(subject)]
+    # All are drawn before any is solved: what a solver imports must not change what is drawn.
+    drawn = [(kind, kind.draw(examples, seed)) for kind in kinds]
+    total = len(THEOREMS) * ("theorems" in chosen) + sum(len(problems) for _, problems in drawn)
+    done = 0
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+        if on_progress is not None:
+            on_progress(done, total)
+
+    if on_progress is not None:
+        on_progress(0, total)
+    verdicts = list(_proofs(step)) if "theorems" in chosen else []
+    tallies: dict[tuple[str, str], _Tally] = {}
+    for kind, problems in drawn:
+        for problem in problems:
+            _count(tallies, kind, problem)
+            step()
+    shrunk = 0
+    for (_, statement), tally in tallies.items():
+        if tally.failure is not None and tally.examples and tally.promised and shrunk < MOST_SHRUNK:
+            shrunk += 1
+            tally.failure = smallest_failure(tally.failure, statement, seed)
+        verdicts.append(_verdict(statement, tally))
+    return tuple(sorted(verdicts, key=lambda verdict: (SUBJECTS.index(verdict.subject), not verdict.fails)))
+
+
+def _proofs(step: Callable[[], None]) -> list[Verdict]:
+    verdicts = []
+    for theorem in THEOREMS:
+        try:
+            proof = theorem()
+        except ProofFailed as failed:
+            name = theorem.__name__.replace("_", " ")
+            verdicts.append(
+                Verdict(subject="theorems", statement=name, source="", verdict="fails", witness=str(failed))
+            )
+        else:
+            lines = tuple(str(proof).splitlines()[2:])
+            verdicts.append(
+                Verdict(
+                    subject="theorems", statement=proof.statement, source=proof.source, verdict="proved", steps=lines
+                )
+            )
+        step()
+    return verdicts
+
+
+def _count(tallies: dict[tuple[str, str], _Tally], kind: Kind, problem: Any) -> None:
+    """Judge a problem, and add to each statement's tally."""
+    for judged in kind.judge(problem):
+        finding = judged.finding
+        place = (kind.subject, finding.statement)
+        tally = tallies.setdefault(place, _Tally(kind.subject, finding.source, judged.promised))
+        if judged.skipped:
+            tally.failure = tally.failure or Failure(kind, None, f"{kind.name}: {finding.witness}")
+            continue
+        tally.examples += 1
+        tally.held += finding.holds
+        if not finding.holds:
+            failure = Failure(kind, problem, judged.words)
+            # The shortest to read.
+            if tally.failure is None or len(failure.code) < len(tally.failure.code):
+                tally.failure = failure
+
+
+def _verdict(statement: str, tally: _Tally) -> Verdict:
+    outcome: Outcome = "held"
+    if not tally.examples:
+        outcome = "not checked"
+    elif not tally.promised:
+        outcome = "reported"
+    elif tally.held < tally.examples:
+        outcome = "fails"
+    return Verdict(
+        subject=tally.subject,
+        statement=statement,
+        source=tally.source,
+        verdict=outcome,
+        examples=tally.examples,
+        held=tally.held,
+        witness=tally.failure.words if tally.failure is not None else "",
+        problem=tally.failure.code if tally.failure is not None else "",
+    )
