@@ -46,7 +46,7 @@ def exact_sums(terms: Floats, group: Indices, groups: int) -> Floats:
             return np.full((1, groups), np.nan)
         grid = math.ldexp(1.0, math.frexp(largest)[1] + spare)
         leading = (terms + grid) - grid
-        levels.append(np.bincount(group, weights=leading, minlength=groups)[:groups])
+        levels.append(np.asarray(np.bincount(group, weights=leading, minlength=groups), dtype=np.float64))
         terms = terms - leading
         left = np.flatnonzero(terms)
         terms, group = terms[left], group[left]
