@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import as_flag, as_integer, as_real
+from ..checks import LARGEST_INTEGER, as_flag, as_integer, as_real
 from ..errors import InvalidInput
 from ..program.model import Floats, Indices, ProblemClass, Program, Residuals
 from .jobs import LONGEST_REGIME, JobColumns, Regime, WindowJob, marked, named_as_jobs, refuse
@@ -18,6 +18,7 @@ from .tables import Tables, tabulate
 
 MOST_ROUNDS = 10_000
 MOST_CELLS = 200_000_000  # jobs x rounds; the tables of more would not fit a machine's memory
+MOST_WORTH = 1e300  # of each part of the objective, so that sums and differences of them are finite
 
 __all__ = ["Regime", "ScheduleWindow", "WindowJob"]
 
@@ -206,7 +207,7 @@ class ScheduleWindow:
         refuse("regime_epoch_s", too_long, columns.regime_epoch_s, "the regime is too long")
         with np.errstate(over="ignore"):
             powers = columns.weight * columns.ftf**self.ftf_power
-        out_of_range = ~np.isfinite(powers) | (powers <= 0)
+            out_of_range = ~(-powers * np.log(self.utility_floor) <= MOST_WORTH) | (powers <= 0)
         refuse("ftf", out_of_range, columns.ftf, f"its power {self.ftf_power:g} is out of range")
         columns, skipped = columns.without_wide(self.gpus, as_flag("skip_wide", skip_wide))
         count = len(columns.gangs)
@@ -219,6 +220,23 @@ class ScheduleWindow:
         else:
             scale = float(self.regime_epochs @ self.regime_epoch_s) or 1.0
         put("makespan_scale", scale)
+        self._refuse_overflow("makespan_weight" if data["makespan_scale"] is None else "makespan_scale")
+
+    def _refuse_overflow(self, price_field: str) -> None:
+        """Raise InvalidInput if GPU-rounds are no exact integers, or a part of the objective exceeds `MOST_WORTH`."""
+        all_gpus = max(float(self.gpus), float(self.gangs.sum(dtype=np.float64)))
+        if all_gpus * self.rounds > LARGEST_INTEGER:
+            why = f"GPUs of the cluster or of all jobs, times {self.rounds} rounds, exceed {LARGEST_INTEGER}"
+            raise InvalidInput("gpus", self.gpus, why)
+        if self.restart_penalty * len(self.gangs) * self.rounds > MOST_WORTH:
+            why = f"times {len(self.gangs)} jobs x {self.rounds} rounds it exceeds {MOST_WORTH:g}"
+            raise InvalidInput("restart_penalty", self.restart_penalty, why)
+        seconds = float((self.regime_epochs * self.regime_epoch_s).sum())
+        price = self.makespan_weight * self.round_s / self.makespan_scale
+        # The makespan is at most the sum of all run times: no gang is wider than the cluster.
+        if not price * max(1.0, seconds / self.round_s) <= MOST_WORTH:
+            why = f"makespan_weight * round_s / makespan_scale = {price:g} per round of makespan: too large"
+            raise InvalidInput(price_field, getattr(self, price_field), why)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a ScheduleWindow is frozen: cannot set {name}")
