@@ -1,4 +1,4 @@
-"""GangMakespan: in which rounds each job holds its GPUs, so that the last one ends as soon as possible; its programs."""
+"""GangMakespan: in which rounds each job holds its GPUs, so that the last one ends soonest; its programs."""
 
 from __future__ import annotations
 
