@@ -29,7 +29,7 @@ class ScheduleWindow(WindowData, Formulation[WindowPlan]):
 
     Parameters
     ----------
-    jobs : sequence of WindowJob
+    jobs : sequence of WindowJob, or a window whose jobs are taken
         N jobs; use :meth:`from_columns` for large clusters.
     gpus : int
         GPUs of the cluster (M).
