@@ -190,8 +190,9 @@ def verified(
             bound = sign * math.inf
         else:
             bound = objective
-    if program is not None and not proved and math.isfinite(bound):
-        refuted = refuted_bound(program, None if found is None else found.values, bound, options.feasibility_tol)
+    if program is not None and math.isfinite(bound) and not problem.proves_bounds:
+        values = None if found is None else found.values
+        refuted = refuted_bound(program, values, bound, options.feasibility_tol, answer.duals if proved else None)
         if refuted:
             trouble, bound = trouble or refuted, sign * math.inf
 

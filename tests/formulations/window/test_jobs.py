@@ -125,6 +125,32 @@ def test_a_bad_scalar(build, name, value, why):
 
 
 @pytest.mark.parametrize("build", [from_jobs, from_columns])
+@pytest.mark.parametrize(
+    ("field", "why", "changes"),
+    [
+        ("makespan_scale", "= inf per round of makespan", {"makespan_scale": 1e-310}),
+        ("makespan_scale", "= 1.2e+300 per round of makespan", {"makespan_scale": 1e-301}),
+        ("makespan_scale", "= inf per round of makespan", {"makespan_weight": 1e307, "makespan_scale": 0.1}),
+        ("makespan_weight", "= inf per round of makespan", {"makespan_weight": 1e307, "round_s": 1e4}),
+        ("makespan_weight", "per round of makespan", {"makespan_weight": 1e301}),
+        ("restart_penalty", "2 jobs x 5 rounds", {"restart_penalty": 1e300}),
+        ("gpus", "exceed 9007199254740992", {"gpus": 2**51}),
+        ("gpus", "exceed 9007199254740992", {"gpus": 10**30}),
+    ],
+)
+def test_numbers_that_overflow_together(build, field, why, changes):
+    """Each is a finite number of its own; products of them are not, or are no exact integers."""
+    refused(build, field, None, changes[field], why, **changes)
+
+
+@pytest.mark.parametrize("build", [from_jobs, from_columns])
+def test_numbers_just_short_of_overflow_are_taken(build):
+    window = build(gpus=2**50, makespan_scale=1e-290, restart_penalty=1e298)
+    assert math.isfinite(window.tables.makespan_price)
+    assert np.isfinite(window.tables.value).all()
+
+
+@pytest.mark.parametrize("build", [from_jobs, from_columns])
 def test_more_cells_than_a_machine_holds(build, monkeypatch):
     from equipoise.formulations.window import data as module
 
