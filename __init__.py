@@ -8,10 +8,8 @@
 ('OPTIMAL', [2, 2])
 """
 
-from .formulations.assignment.allox import AlloxMatching
-from .formulations.assignment.allox_plan import AlloxPlan
-from .formulations.assignment.goodput import GoodputAllocation
-from .formulations.assignment.goodput_plan import GoodputPlan
+from .formulations.assignment.allox import AlloxMatching, AlloxPlan
+from .formulations.assignment.goodput import GoodputAllocation, GoodputPlan
 from .formulations.errors import (
     BackendNotFound,
     BackendUnavailable,
@@ -32,7 +30,8 @@ from .formulations.markets.stochastic.market import StochasticMarket
 from .formulations.markets.stochastic.plan import StochasticPlan
 from .formulations.markets.volatile import VolatileFisherMarket
 from .formulations.program.builder import ProgramBuilder
-from .formulations.program.model import ProblemClass, Program, Residuals
+from .formulations.program.data import ProblemClass, Residuals
+from .formulations.program.model import Program
 from .formulations.shares.finish_time.problem import FinishTimeFairness
 from .formulations.shares.max_min_fairness import MaxMinFairness
 from .formulations.shares.max_sum_throughput import MaxSumThroughput

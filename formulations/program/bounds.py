@@ -8,15 +8,16 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Floats
+from .data import ProgramData
 from .duality import EPSILON, Duality, Multipliers, allowed
-from .model import Floats, Program
 from .repair import repaired
 
 # Passes over the rows for bounds that rows imply for columns.
 PASSES = 2
 
 
-def proved_bound(program: Program, duals: Floats, slopes: Floats | None = None, repair: bool = True) -> float:
+def proved_bound(program: ProgramData, duals: Floats, slopes: Floats | None = None, repair: bool = True) -> float:
     """Return the bound on the continuous relaxation that `duals`, shape (rows,), prove; infinite if none.
 
     No feasible point is better, whatever the duals are: weak duality. For a maximisation over rows and bounds,
@@ -53,7 +54,7 @@ def proved_bound(program: Program, duals: Floats, slopes: Floats | None = None, 
         return flip * _best(duality, multipliers, repair)
 
 
-def proves_infeasible(program: Program, ray: Floats) -> bool:
+def proves_infeasible(program: ProgramData, ray: Floats) -> bool:
     """Whether the row multipliers `ray`, shape (rows,), of either sign prove that no point satisfies rows and bounds.
 
     They do if they prove that an objective of 0 is below 0 (Farkas), by more than rounding of the program's own data
@@ -70,7 +71,7 @@ def proves_infeasible(program: Program, ray: Floats) -> bool:
     return False
 
 
-def implied_bounds(program: Program) -> tuple[Floats, Floats]:
+def implied_bounds(program: ProgramData) -> tuple[Floats, Floats]:
     """Return (lower, upper) by column: its own bounds, or where they are infinite those that single rows imply.
 
     Every point that satisfies rows and bounds satisfies these: they are widened by the rounding of their own sums.
@@ -115,7 +116,7 @@ def _best(duality: Duality, multipliers: Multipliers, repair: bool) -> float:
     return found if wanted is None else min(found, duality.proof(repaired(duality, wanted, multipliers)))
 
 
-def _usable(program: Program, rows: Floats, slopes: Floats | None, logs: NDArray[np.bool_]) -> Multipliers | None:
+def _usable(program: ProgramData, rows: Floats, slopes: Floats | None, logs: NDArray[np.bool_]) -> Multipliers | None:
     """Return multipliers to reckon with, or None where the given ones are no numbers or no slopes."""
     if slopes is None and logs.any():
         raise ValueError("a program with log terms needs the slopes of lines above them")

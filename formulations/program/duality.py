@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Floats
+from .data import Csr, ProgramData
 from .exact_sums import exact_products, exact_sums, upper_sum
-from .model import Csr, Floats, Program
 
 #: Twice the rounding error of one operation on doubles, relative.
 EPSILON = 2.0**-52
@@ -27,7 +28,7 @@ class Multipliers:
     slopes: Floats
 
 
-def allowed(program: Program, rows: Floats) -> Floats:
+def allowed(program: ProgramData, rows: Floats) -> Floats:
     """Return multipliers of rows, 0 for those whose side is infinite, shape (rows,)."""
     wrong = ((rows > 0) & np.isinf(program.row_upper)) | ((rows < 0) & np.isinf(program.row_lower))
     return np.where(wrong, 0.0, rows)
@@ -40,7 +41,7 @@ class Duality:
     A `strict` bound has added to it what rounding of the data could change.
     """
 
-    program: Program
+    program: ProgramData
     cost: Floats
     offset: float
     lower: Floats

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .model import Floats, Indices
+from ..arrays import Floats, Indices
 
 # Splits a double into two halves whose products are exact (Veltkamp).
 SPLITTER = 2.0**27 + 1.0

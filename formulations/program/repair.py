@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Floats
+from .data import ProgramData
 from .duality import EPSILON, Duality, Multipliers, allowed
-from .model import Floats, Program
 
 # In a repair, multipliers below the fault times these are taken for 0: the first that works.
 DUST = (10.0, 100.0, 1000.0)
@@ -57,7 +58,7 @@ def _scaled(duality: Duality, given: Multipliers) -> Multipliers:
 class _System:
     """Multipliers of rows and then of logarithms in use as one vector, and the matrix of what they are factors of."""
 
-    program: Program
+    program: ProgramData
     used: NDArray[np.bool_]
     factors: Any
     typical: Floats

@@ -8,8 +8,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from ...formulations.makespan.gang.problem import GangMakespan
-from ...formulations.makespan.gang.programs import count_patterns
+from ...formulations.makespan.gang.problem import GangMakespan, count_patterns
 from ...formulations.makespan.gang.schedule import GangSchedule
 from ..backend import Answer, Availability, Backend, Progress, Task, unheard
 from ..external.highs import BACKEND as HIGHS

@@ -26,12 +26,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...formulations.arrays import Floats
 from ...formulations.checks import as_real
 from ...formulations.errors import EquipoiseError, InvalidInput
 from ...formulations.markets.equilibrium import Equilibrium
 from ...formulations.markets.fisher import FisherMarket
 from ...formulations.markets.market import LEAST_PRICE, Market
-from ...formulations.program.model import Floats
 from ...solvers.options import Options
 from ...solvers.result import Result
 from ...solvers.solve import solve
@@ -128,7 +128,7 @@ class Reading:
         if bound - market.welfare(self.utilities) <= self.required_gap * market.total_budget:
             return self.implied_prices, words
         plan = self.optimum.plan if isinstance(self.optimum, Result) else None
-        if plan is None or market.bound_of(plan) >= bound:
+        if plan is None or market.proved_bound(plan) >= bound:
             return self.implied_prices, words
         return market.normal_prices(plan.prices), "prices of a solve made here"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays import Indices
 from ...compiled import compiled
-from ...program.model import Indices
 
 
 @compiled()

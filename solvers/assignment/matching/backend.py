@@ -6,9 +6,8 @@ import time
 
 import numpy as np
 
-from ....formulations.assignment.allox import AlloxMatching
-from ....formulations.assignment.allox_plan import AlloxPlan
-from ....formulations.program.model import Floats, Indices
+from ....formulations.arrays import Floats, Indices
+from ....formulations.assignment.allox import AlloxMatching, AlloxPlan
 from ...backend import Answer, Availability, Backend, Progress, Task
 from ...options import Options
 from ...result import Limit, Reason

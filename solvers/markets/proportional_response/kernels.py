@@ -13,8 +13,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from ....formulations.arrays import Floats
 from ....formulations.compiled import compiled
-from ....formulations.program.model import Floats
 
 # The logarithm of a utility of 0: finite, so that no product of it is undefined.
 NOTHING = -1e30

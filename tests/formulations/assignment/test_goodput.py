@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.formulations.assignment.goodput_plan import restart_factors
+from equipoise.formulations.assignment.goodput import restart_factors
 from equipoise.solvers.assignment.goodput import backend as goodput
 from equipoise.solvers.assignment.goodput import kernels as goodput_kernels
 

@@ -13,8 +13,8 @@ from hypothesis.extra.numpy import arrays
 
 import equipoise as eq
 from equipoise.formulations.program.bounds import implied_bounds, proved_bound, proves_infeasible
+from equipoise.formulations.program.data import Csr
 from equipoise.formulations.program.exact_sums import exact_products, exact_sums, upper_sum
-from equipoise.formulations.program.model import Csr
 from equipoise.solvers.backend import Task
 from equipoise.solvers.external.highs import BACKEND as HIGHS
 from equipoise.solvers.options import Options
