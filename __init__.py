@@ -43,7 +43,7 @@ from .formulations.window.problem import Regime, ScheduleWindow, WindowJob
 from .solvers.isolation.run import Isolation
 from .solvers.options import Options
 from .solvers.registry import BackendRow, BackendTable, backends
-from .solvers.result import HistoryPoint, Limit, Reason, Result, Termination
+from .solvers.result import HistoryPoint, Limit, Reason, Result, Termination, TerminationReason
 from .solvers.selection import Candidate, CandidateTable, candidates
 from .solvers.solve import solve
 
@@ -91,6 +91,7 @@ __all__ = [
     "StochasticMarket",
     "StochasticPlan",
     "Termination",
+    "TerminationReason",
     "UnsupportedProblem",
     "VolatileFisherMarket",
     "WindowJob",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from importlib.util import find_spec
 from typing import Any, Protocol
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..formulations.program.model import ProblemClass, Program
 from .options import Options
-from .result import Limit, Reason
+from .result import Limit
 
 #: Common options that a backend may be unable to honour; one that is set and not honoured is refused.
 OPTIONAL = ("threads", "seed", "warm_start", "log")
@@ -84,16 +85,28 @@ class Task:
     objective_factor: float = 1.0
 
 
+class Claim(Enum):
+    """What a backend claims about its own run; `Termination` is what `solve` concludes from it."""
+
+    SOLVED = "solved"  #: it ran to its end and calls its answer optimal within the gap asked for
+    STOPPED = "stopped"  #: a limit ended it, with or without a plan
+    INFEASIBLE = "infeasible"  #: it proved that there is no plan
+    UNBOUNDED = "unbounded"  #: there are plans, and their objectives have no bound
+    INFEASIBLE_OR_UNBOUNDED = "infeasible or unbounded"  #: one of the two, and it did not find out which
+    FAILED = "failed"  #: it failed; its message says how
+
+
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """What a backend claims; `solve` verifies it.
 
     Attributes
     ----------
-    claim : Reason
-        OPTIMAL, FEASIBLE and NO_SOLUTION_FOUND are re-derived from what is verified.
+    claim : Claim
+        Whether a SOLVED or STOPPED run ends as OPTIMAL, FEASIBLE or NO_SOLUTION_FOUND is concluded from the verified
+        plan and bound.
     limit : Limit or None
-        What stopped it, if it did not finish.
+        The limit that ended a STOPPED run; None otherwise.
     values : ndarray of float or None
         By column of the program (general backends).
     plan : object or None
@@ -112,7 +125,7 @@ class Answer:
         What a reader of the result should know.
     """
 
-    claim: Reason
+    claim: Claim
     limit: Limit | None = None
     message: str = ""
     values: NDArray[np.float64] | None = None
@@ -123,6 +136,12 @@ class Answer:
     slopes: NDArray[np.float64] | None = None
     ray: NDArray[np.float64] | None = None
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        stopped = self.claim is Claim.STOPPED
+        # `well_formed` reports a claim of another type.
+        if isinstance(self.claim, Claim) and stopped != (self.limit is not None):
+            raise ValueError(f"an answer {self.claim.name} {'needs' if stopped else 'has no'} limit")
 
 
 class Backend(Protocol):

@@ -20,7 +20,7 @@ Plan = TypeVar("Plan")
 CLOSED_GAP = 1e-9
 
 
-class Reason(Enum):
+class TerminationReason(Enum):
     """Why a solve ended."""
 
     OPTIMAL = "optimal"  #: a verified plan, its gap within rel_gap or abs_gap
@@ -30,6 +30,10 @@ class Reason(Enum):
     UNBOUNDED = "unbounded"  #: the backend found plans without end
     INFEASIBLE_OR_UNBOUNDED = "infeasible or unbounded"  #: the backend could not tell which
     NUMERICAL = "numerical"  #: the backend failed, or its answer failed our own check
+
+
+#: Short name of `TerminationReason`.
+Reason = TerminationReason
 
 
 class Limit(Enum):
@@ -48,12 +52,12 @@ class Limit(Enum):
 class Termination:
     """Why the solve ended, and the limit: set exactly when the reason is FEASIBLE or NO_SOLUTION_FOUND."""
 
-    reason: Reason
+    reason: TerminationReason
     limit: Limit | None = None
     message: str = ""
 
     def __post_init__(self) -> None:
-        limited = self.reason in (Reason.FEASIBLE, Reason.NO_SOLUTION_FOUND)
+        limited = self.reason in (TerminationReason.FEASIBLE, TerminationReason.NO_SOLUTION_FOUND)
         if limited != (self.limit is not None):
             raise ValueError(f"a termination {self.reason.name} {'needs' if limited else 'has no'} limit")
 
@@ -129,7 +133,7 @@ class Result(Generic[Plan]):
 
     def require_optimal(self) -> Plan:
         """Return the plan if it is proven optimal within the gap asked for; raise NoSolution otherwise."""
-        if self.termination.reason is not Reason.OPTIMAL:
+        if self.termination.reason is not TerminationReason.OPTIMAL:
             raise NoSolution(f"not optimal: {self.termination}, gap {self.gap:.3g}", self)
         return self.require_plan()
 

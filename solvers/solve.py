@@ -13,12 +13,12 @@ from ..formulations.checks import as_flag
 from ..formulations.errors import EquipoiseError, InvalidInput, UnsupportedProblem
 from ..formulations.program.model import Floats, Program
 from .answers import well_formed, words_of
-from .backend import Answer, Backend, Task
+from .backend import Answer, Backend, Claim, Task
 from .isolation.run import Isolation, run_isolated
 from .options import Options
 from .reductions.outer_approximation.solve import run_backend
 from .registry import find_backend, kind_of
-from .result import HistoryPoint, Limit, Reason, Result
+from .result import HistoryPoint, Limit, Result
 from .selection import CandidateTable, check_form, check_named, choose, weigh
 from .verification.verify import Listener, verified
 
@@ -122,10 +122,10 @@ def _answer(solver: Backend, task: Task, options: Options, listener: Listener, i
     except EquipoiseError:
         raise
     except MemoryError:
-        return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.MEMORY, message=f"{solver.name} ran out of memory")
+        return Answer(claim=Claim.STOPPED, limit=Limit.MEMORY, message=f"{solver.name} ran out of memory")
     except (Exception, SystemExit) as error:
         listener.raise_callers_error()
-        return Answer(claim=Reason.NUMERICAL, message=f"{solver.name} failed: {words_of(error)}")
+        return Answer(claim=Claim.FAILED, message=f"{solver.name} failed: {words_of(error)}")
     return well_formed(answer, task, solver.name)
 
 
@@ -144,5 +144,5 @@ def _start(problem: Any, program: Program, form: str, options: Options) -> Float
 def _empty(program: Program) -> Answer:
     nothing = np.zeros(0)
     if program.residuals_at(nothing).row > 0:
-        return Answer(claim=Reason.INFEASIBLE)
-    return Answer(claim=Reason.OPTIMAL, values=nothing, bound=program.objective_at(nothing))
+        return Answer(claim=Claim.INFEASIBLE)
+    return Answer(claim=Claim.SOLVED, values=nothing, bound=program.objective_at(nothing))

@@ -11,9 +11,9 @@ import numpy as np
 
 from ...formulations.errors import InvalidInput
 from ...formulations.program.model import ProblemClass, Program
-from ..backend import Answer, Availability, Backend, Progress, Task, gaps
+from ..backend import Answer, Availability, Backend, Claim, Progress, Task, gaps
 from ..options import Options
-from ..result import Limit, Reason
+from ..result import Limit
 
 # What our common options already say, so that one thing is never said twice.
 COVERED = {
@@ -170,16 +170,16 @@ def _answer(solver: Any, program: Program, status: Any, notes: tuple[str, ...]) 
         Status.kObjectiveTarget: Limit.METHOD,
     }
     claims = {
-        Status.kOptimal: Reason.OPTIMAL,
-        Status.kInfeasible: Reason.INFEASIBLE,
-        Status.kUnbounded: Reason.UNBOUNDED,
-        Status.kUnboundedOrInfeasible: Reason.INFEASIBLE_OR_UNBOUNDED,
+        Status.kOptimal: Claim.SOLVED,
+        Status.kInfeasible: Claim.INFEASIBLE,
+        Status.kUnbounded: Claim.UNBOUNDED,
+        Status.kUnboundedOrInfeasible: Claim.INFEASIBLE_OR_UNBOUNDED,
     }
     info = solver.getInfo()
     values = duals = reduced = bound = None
-    claim = claims.get(status, Reason.NO_SOLUTION_FOUND if status in limits else Reason.NUMERICAL)
+    claim = claims.get(status, Claim.STOPPED if status in limits else Claim.FAILED)
     has_point = SolutionStatus(info.primal_solution_status) == SolutionStatus.kSolutionStatusFeasible
-    if has_point and claim in (Reason.OPTIMAL, Reason.NO_SOLUTION_FOUND):
+    if has_point and claim in (Claim.SOLVED, Claim.STOPPED):
         solution = solver.getSolution()
         values = np.array(solution.col_value)
         if (
@@ -189,7 +189,7 @@ def _answer(solver: Any, program: Program, status: Any, notes: tuple[str, ...]) 
             duals, reduced = np.array(solution.row_dual), np.array(solution.col_dual)
     if program.problem_class is ProblemClass.MILP and math.isfinite(info.mip_dual_bound):
         bound = info.mip_dual_bound
-    message = "" if claim is Reason.OPTIMAL else f"HiGHS: {solver.modelStatusToString(status)}"
+    message = "" if claim is Claim.SOLVED else f"HiGHS: {solver.modelStatusToString(status)}"
     return Answer(
         claim=claim,
         limit=limits.get(status),

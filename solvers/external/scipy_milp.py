@@ -12,23 +12,23 @@ import numpy as np
 
 from ...formulations.errors import InvalidInput
 from ...formulations.program.model import ProblemClass
-from ..backend import Answer, Availability, Backend, Progress, Task
+from ..backend import Answer, Availability, Backend, Claim, Progress, Task
 from ..options import Options
-from ..result import Limit, Reason
+from ..result import Limit
 
 # scipy's codes: 0 optimal, 1 iteration or time limit, 2 infeasible, 3 unbounded, 4 other.
 FROM_SCIPY = {
-    0: (Reason.OPTIMAL, None),
-    1: (Reason.NO_SOLUTION_FOUND, Limit.TIME),
-    2: (Reason.INFEASIBLE, None),
-    3: (Reason.UNBOUNDED, None),
+    0: (Claim.SOLVED, None),
+    1: (Claim.STOPPED, Limit.TIME),
+    2: (Claim.INFEASIBLE, None),
+    3: (Claim.UNBOUNDED, None),
 }
 # HiGHS's own, where scipy says only "other" or does not tell limits apart; 16 is also its node limit.
 FROM_HIGHS = {
-    9: (Reason.INFEASIBLE_OR_UNBOUNDED, None),
-    13: (Reason.NO_SOLUTION_FOUND, Limit.TIME),
-    14: (Reason.NO_SOLUTION_FOUND, Limit.ITERATIONS),
-    16: (Reason.NO_SOLUTION_FOUND, Limit.NODES),
+    9: (Claim.INFEASIBLE_OR_UNBOUNDED, None),
+    13: (Claim.STOPPED, Limit.TIME),
+    14: (Claim.STOPPED, Limit.ITERATIONS),
+    16: (Claim.STOPPED, Limit.NODES),
 }
 
 
@@ -142,12 +142,12 @@ def _linear(task: Task, options: Options, own: dict[str, Any]) -> Answer:
     )
 
 
-def _end(status: int, message: str) -> tuple[Reason, Limit | None]:
+def _end(status: int, message: str) -> tuple[Claim, Limit | None]:
     """Say what ended a solve; for some of HiGHS's own codes scipy has none, and gives them in its message only."""
     own = re.search(r"HiGHS Status (\d+)", message)
     if own and int(own[1]) in FROM_HIGHS:
         return FROM_HIGHS[int(own[1])]
-    return FROM_SCIPY.get(status, (Reason.NUMERICAL, None))
+    return FROM_SCIPY.get(status, (Claim.FAILED, None))
 
 
 BACKEND = ScipyMilp()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ...formulations.makespan.open_shop.construction import preemptive_schedule
 from ...formulations.makespan.open_shop.problem import OpenShop
-from ..backend import Answer, Availability, Backend, Progress, Task
+from ..backend import Answer, Availability, Backend, Claim, Progress, Task
 from ..options import Options
-from ..result import Reason
 
 VERSION = "1"
 
@@ -30,7 +29,7 @@ class Birkhoff(Backend):
         plan = preemptive_schedule(shop.times)
         on_progress(plan.makespan, shop.lower_bound, plan)
         notes = ("bound: the most work of one job or one machine",)
-        return Answer(claim=Reason.OPTIMAL, plan=plan, bound=shop.lower_bound, notes=notes)
+        return Answer(claim=Claim.SOLVED, plan=plan, bound=shop.lower_bound, notes=notes)
 
 
 BACKEND = Birkhoff()

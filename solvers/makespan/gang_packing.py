@@ -11,11 +11,11 @@ from typing import Any
 from ...formulations.makespan.gang.problem import GangMakespan
 from ...formulations.makespan.gang.programs import count_patterns
 from ...formulations.makespan.gang.schedule import GangSchedule
-from ..backend import Answer, Availability, Backend, Progress, Task, unheard
+from ..backend import Answer, Availability, Backend, Claim, Progress, Task, unheard
 from ..external.highs import BACKEND as HIGHS
 from ..options import Options
 from ..reductions.outer_approximation.solve import run_backend
-from ..result import Limit, Reason
+from ..result import Limit
 
 VERSION = "1"
 # Columns of a program that HiGHS is given when the packing does not meet the bound.
@@ -65,7 +65,9 @@ class GangPacking(Backend):
                 limit = Limit.TIME
             else:
                 plan, bound, limit = _closed(problem, plan, bound, options.with_time(left), notes)
-        return Answer(claim=Reason.FEASIBLE, limit=limit, plan=plan, bound=bound, notes=tuple(notes))
+        if plan.makespan - bound <= max(options.rel_gap * plan.makespan, options.abs_gap):
+            return Answer(claim=Claim.SOLVED, plan=plan, bound=bound, notes=tuple(notes))
+        return Answer(claim=Claim.STOPPED, limit=limit, plan=plan, bound=bound, notes=tuple(notes))
 
 
 def _offered(problem: GangMakespan, start: Any, plan: GangSchedule, notes: list[str]) -> GangSchedule:

@@ -15,9 +15,9 @@ from ...formulations.shares.levels import ROUNDING, LevelShares
 from ...formulations.shares.max_min_fairness import MaxMinFairness, held_at
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.polytope import GpuShares
-from ..backend import Answer, Availability, Backend, Progress, Task
+from ..backend import Answer, Availability, Backend, Claim, Progress, Task
 from ..options import Options
-from ..result import Limit, Reason
+from ..result import Limit
 from .decomposition import Crowd, Mix, best_level, best_sum
 from .side_constraints import solve_with_rows
 from .tie_break import MATCHED, nearest_shares
@@ -60,7 +60,7 @@ class SharePrices(Backend):
         deadline = math.inf if options.time_limit is None else time.perf_counter() + options.time_limit
         plan, notes, finished = _solved(task.problem, lambda: time.perf_counter() >= deadline)
         limit = None if finished else Limit.TIME if time.perf_counter() >= deadline else Limit.METHOD
-        return Answer(claim=Reason.OPTIMAL if finished else Reason.FEASIBLE, limit=limit, plan=plan, notes=tuple(notes))
+        return Answer(claim=Claim.SOLVED if finished else Claim.STOPPED, limit=limit, plan=plan, notes=tuple(notes))
 
 
 def nearest_optimum(problem: LevelShares | MaxSumThroughput) -> GpuShares:

@@ -11,11 +11,10 @@ from ...formulations.program.bounds import proved_bound
 from ...formulations.program.model import Program
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.polytope import GpuShares
-from ..backend import Answer, Task, unheard
+from ..backend import Answer, Claim, Task, unheard
 from ..external.highs import BACKEND as HIGHS
 from ..options import Options
 from ..reductions.outer_approximation.solve import run_backend
-from ..result import Reason
 from .decomposition import Crowd
 from .tie_break import MATCHED, nearest_shares
 
@@ -36,7 +35,7 @@ def solve_with_rows(problem: MaxSumThroughput, options: Options) -> Answer:
             options = options.with_time(max(0.0, options.time_limit - (time.perf_counter() - started)))
         return _no_plan(problem, answer, options)
     plan, note = problem.decode(answer.values, answer.duals), "ties among optima are not broken by distance"
-    if answer.claim is Reason.OPTIMAL and answer.duals is not None:
+    if answer.claim is Claim.SOLVED and answer.duals is not None:
         nearer = _nearer(problem, plan)
         if nearer is not None:
             plan, note = nearer, "of all optima the nearest to isolated shares"
@@ -51,16 +50,16 @@ def _by_highs(problem: MaxSumThroughput, program: Program, options: Options) -> 
 
 def _no_plan(problem: MaxSumThroughput, answer: Answer, options: Options) -> Answer:
     """Return that there is no plan if that is proved; else what HiGHS came to."""
-    if answer.claim is not Reason.INFEASIBLE or problem.least_rates is None:
+    if answer.claim is not Claim.INFEASIBLE or problem.least_rates is None:
         return Answer(claim=answer.claim, limit=answer.limit, message=answer.message)
     program = problem.reach_program()
     duals = _by_highs(problem, program, options).duals
     reach = 1.0 if duals is None else proved_bound(program, duals)
     if reach < 1.0 - ROUNDING:
         message = f"no more than {reach:.6g} of all least rates can be had at once, as prices prove"
-        return Answer(claim=Reason.INFEASIBLE, message=message, notes=(message,))
+        return Answer(claim=Claim.INFEASIBLE, message=message, notes=(message,))
     message = "HiGHS claims that there is no plan, and prices do not prove it"
-    return Answer(claim=Reason.NUMERICAL, limit=answer.limit, message=message)
+    return Answer(claim=Claim.FAILED, message=message)
 
 
 def _nearer(problem: MaxSumThroughput, plan: GpuShares) -> GpuShares | None:

@@ -13,9 +13,9 @@ import numpy as np
 from ...formulations.program.bounds import proved_bound, proves_infeasible
 from ...formulations.program.model import Floats, Program, Residuals
 from ..answers import as_floats, as_number
-from ..backend import Answer, Task
+from ..backend import Answer, Claim, Task
 from ..options import Options
-from ..result import CLOSED_GAP, HistoryPoint, Limit, Reason, Result, Termination
+from ..result import CLOSED_GAP, HistoryPoint, Limit, Result, Termination, TerminationReason
 from ..selection import CandidateTable
 from .refute import feasible_point, refuted_bound
 
@@ -149,7 +149,7 @@ def verified(
     problem, program = task.problem, task.program
     sign = sense(problem)
     notes = list(answer.notes)
-    trouble = (answer.message or "the backend failed") if answer.claim is Reason.NUMERICAL else ""
+    trouble = (answer.message or "the backend failed") if answer.claim is Claim.FAILED else ""
 
     given = answer.plan if program is None else answer.values
     answered = found = None if given is None else examined(task, given, answer.duals, options)
@@ -160,13 +160,13 @@ def verified(
         answer = replace(answer, bound=None)  # no word of one that is wrong
         found = found if program is None and listener.best is None else None
     if listener.best is not None and (found is None or listener.best.better_than(found, sign)):
-        if found is None and answer.claim in (Reason.INFEASIBLE, Reason.INFEASIBLE_OR_UNBOUNDED):
+        if found is None and answer.claim in (Claim.INFEASIBLE, Claim.INFEASIBLE_OR_UNBOUNDED):
             trouble = "the backend claims that there is no plan, but one that it reported passes our check"
-        if not (found is None and answer.claim is Reason.UNBOUNDED):
+        if not (found is None and answer.claim is Claim.UNBOUNDED):
             found = listener.best if found is None else better(problem, listener.best, found)
     elif listener.best is not None and found is not None and found.sound:
         found = better(problem, found, listener.best)
-    elif found is None and program is not None and answer.claim is Reason.INFEASIBLE:
+    elif found is None and program is not None and answer.claim is Claim.INFEASIBLE:
         trouble = trouble or _refuted_infeasible(task, program, answer, options, notes)
     if found is not None:
         residuals = found.residuals
@@ -224,19 +224,20 @@ def _termination(
     answer: Answer, objective: float | None, bound: float, gap: float, trouble: str, options: Options, sign: float
 ) -> tuple[Termination, float]:
     if trouble:
-        return Termination(Reason.NUMERICAL, message=trouble), bound
+        return Termination(TerminationReason.NUMERICAL, message=trouble), bound
     limit = answer.limit or Limit.METHOD
     if objective is not None:
         if gap <= max(options.rel_gap, CLOSED_GAP) or abs(bound - objective) <= options.abs_gap:
-            return Termination(Reason.OPTIMAL, message=answer.message if answer.claim is Reason.OPTIMAL else ""), bound
+            message = answer.message if answer.claim is Claim.SOLVED else ""
+            return Termination(TerminationReason.OPTIMAL, message=message), bound
         left = f"with a plan whose gap is {gap:.2g}" if math.isfinite(gap) else "with a plan, but no bound"
-        return Termination(Reason.FEASIBLE, limit, _read_aloud(answer, limit, left, options)), bound
-    if answer.claim is Reason.INFEASIBLE:
-        return Termination(Reason.INFEASIBLE, message=answer.message), -sign * math.inf
-    if answer.claim in (Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED):
-        return Termination(answer.claim, message=answer.message), sign * math.inf
+        return Termination(TerminationReason.FEASIBLE, limit, _read_aloud(answer, limit, left, options)), bound
+    if answer.claim is Claim.INFEASIBLE:
+        return Termination(TerminationReason.INFEASIBLE, message=answer.message), -sign * math.inf
+    if answer.claim in (Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED):
+        return Termination(TerminationReason[answer.claim.name], message=answer.message), sign * math.inf
     left = "before it had a plan; there may be one"
-    return Termination(Reason.NO_SOLUTION_FOUND, limit, _read_aloud(answer, limit, left, options)), bound
+    return Termination(TerminationReason.NO_SOLUTION_FOUND, limit, _read_aloud(answer, limit, left, options)), bound
 
 
 def _read_aloud(answer: Answer, limit: Limit, left: str, options: Options) -> str:
@@ -298,12 +299,12 @@ def _refuted_infeasible(task: Task, program: Program, answer: Answer, options: O
 
 
 def _refuted_unbounded(task: Task, program: Program, answer: Answer, options: Options) -> str:
-    if answer.claim not in (Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED):
+    if answer.claim not in (Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED):
         return ""
     limit = proved_bound(program, np.zeros(program.num_rows), np.ones(len(program.log_weights)), repair=False)
     if not math.isfinite(limit):
         return ""
-    if answer.claim is Reason.UNBOUNDED:
+    if answer.claim is Claim.UNBOUNDED:
         return f"the backend claims an unbounded objective, but its columns' bounds prove {limit:.6g}"
     if feasible_point(program, task.start, options.feasibility_tol) is None:
         return ""

@@ -16,11 +16,11 @@ from ...formulations.window import programs as window_programs
 from ...formulations.window.packing import scheduled
 from ...formulations.window.plan import WindowPlan
 from ...formulations.window.problem import ScheduleWindow
-from ..backend import Answer, Availability, Backend, Progress, Task
+from ..backend import Answer, Availability, Backend, Claim, Progress, Task
 from ..external.highs import BACKEND as HIGHS
 from ..options import Options
 from ..reductions.outer_approximation.solve import run_backend
-from ..result import Limit, Reason
+from ..result import Limit
 from .cuts import violated_cuts
 from .dual import Dual, branches, solve_dual
 from .rounding import rounded
@@ -63,7 +63,7 @@ class Marginal(Backend):
         if done is not None and -done.objective <= min(_gap(window, options), 1e-9 * window.tables.weight_sum):
             on_progress(done.objective, 0.0, done)
             note = "bound: 0, which all jobs done within the window are worth"
-            return Answer(claim=Reason.OPTIMAL, limit=Limit.METHOD, plan=done, bound=0.0, notes=(note,))
+            return Answer(claim=Claim.SOLVED, plan=done, bound=0.0, notes=(note,))
         root = solve_dual(window)
         best = _Incumbent(window, root.bound, options, on_progress)
         if options.warm_start is not None:
@@ -71,10 +71,11 @@ class Marginal(Backend):
         best.offer(scheduled(window, rounded(window, root)), "")
         clock = _Clock(options.time_limit, started)
         duals = _branched(window, root, best, clock)
-        limit = Limit.METHOD if best.closed() else _Refinement(window, duals, best, options, clock).run()
+        limit = None if best.closed() else _Refinement(window, duals, best, options, clock).run()
+        closed = best.closed()
         return Answer(
-            claim=Reason.OPTIMAL if best.closed() else Reason.NO_SOLUTION_FOUND,
-            limit=limit,
+            claim=Claim.SOLVED if closed else Claim.STOPPED,
+            limit=None if closed else limit,
             plan=best.plan,
             bound=best.bound,
             notes=tuple(best.notes),
@@ -156,7 +157,7 @@ class _Incumbent:
 
     def lower(self, answer: Answer, note: str) -> None:
         """Take the bound of a program over all choices that could be better than the plan: nothing else is."""
-        self.bound_by(-np.inf if answer.claim is Reason.INFEASIBLE else answer.bound, note)
+        self.bound_by(-np.inf if answer.claim is Claim.INFEASIBLE else answer.bound, note)
 
     def bound_by(self, bound: float | None, note: str) -> None:
         if bound is not None and max(bound, self.objective) < self.bound:

@@ -11,11 +11,11 @@ import numpy as np
 from ....formulations.assignment.goodput import GoodputAllocation
 from ....formulations.assignment.goodput_plan import GoodputPlan
 from ....formulations.program.model import Floats
-from ...backend import Answer, Availability, Backend, Progress, Task, unheard
+from ...backend import Answer, Availability, Backend, Claim, Progress, Task, unheard
 from ...external.highs import BACKEND as HIGHS
 from ...options import Options
 from ...reductions.outer_approximation.solve import run_backend
-from ...result import CLOSED_GAP, Limit, Reason
+from ...result import CLOSED_GAP, Limit
 from .prices import best_prices, filled
 
 VERSION = "1"
@@ -52,7 +52,7 @@ class Goodput(Backend):
             if options.log:
                 sys.stdout.write(f"exact table: objective {problem.evaluate(plan)[0]:.10g}\n")
             note = "bound: the exact table over jobs and GPUs"
-            return Answer(claim=Reason.OPTIMAL, plan=plan, bound=problem.evaluate(plan)[0], notes=(note,))
+            return Answer(claim=Claim.SOLVED, plan=plan, bound=problem.evaluate(plan)[0], notes=(note,))
         prices, bound = best_prices(problem)
         plan = filled(problem, prices)
         objective = problem.evaluate(plan)[0]
@@ -62,10 +62,10 @@ class Goodput(Backend):
         notes = ["bound: Lagrangian, by prices of the GPU types"]
         gap = max(options.abs_gap, max(options.rel_gap, CLOSED_GAP) * problem.gap_scale(objective))
         if bound - objective <= gap:
-            return Answer(claim=Reason.OPTIMAL, plan=plan, bound=bound, notes=tuple(notes))
+            return Answer(claim=Claim.SOLVED, plan=plan, bound=bound, notes=tuple(notes))
         left = None if options.time_limit is None else options.time_limit - (time.perf_counter() - started)
         if left is not None and left <= 0:
-            return Answer(claim=Reason.FEASIBLE, limit=Limit.TIME, plan=plan, bound=bound, notes=tuple(notes))
+            return Answer(claim=Claim.STOPPED, limit=Limit.TIME, plan=plan, bound=bound, notes=tuple(notes))
         return _decided(problem, plan, objective, bound, prices, replace(options, time_limit=left), notes)
 
 
@@ -111,13 +111,14 @@ def _decided(
             plan, objective = found, reached
             notes.append(f"plan: {what}")
     proved = bound
-    if answer.claim is Reason.INFEASIBLE:  # not even to give nobody anything: it cannot be
-        return Answer(claim=Reason.NUMERICAL, plan=plan, bound=bound, message=f"{what} claims that there is no plan")
+    if answer.claim is Claim.INFEASIBLE:  # not even to give nobody anything: it cannot be
+        return Answer(claim=Claim.FAILED, plan=plan, bound=bound, message=f"{what} claims that there is no plan")
     if answer.bound is not None and max(answer.bound, objective) < bound:
         # A plan without the dropped configurations is within HiGHS's bound; one with them is no better than ours was.
         proved = max(answer.bound, objective)
         notes.append(f"bound: {what}")
-    return Answer(claim=Reason.OPTIMAL, limit=answer.limit, plan=plan, bound=proved, notes=tuple(notes))
+    claim = Claim.SOLVED if answer.limit is None else Claim.STOPPED
+    return Answer(claim=claim, limit=answer.limit, plan=plan, bound=proved, notes=tuple(notes))
 
 
 BACKEND = Goodput()

@@ -9,9 +9,9 @@ import numpy as np
 from ....formulations.assignment.allox import AlloxMatching
 from ....formulations.assignment.allox_plan import AlloxPlan
 from ....formulations.program.model import Floats, Indices
-from ...backend import Answer, Availability, Backend, Progress, Task
+from ...backend import Answer, Availability, Backend, Claim, Progress, Task
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 
 VERSION = "1"
 # Jobs that are added between two looks at the clock.
@@ -41,7 +41,7 @@ class Matching(Backend):
         options.no_own(self.name)
         problem: AlloxMatching = task.problem
         if len(problem.workers_of_type) == 1:
-            return Answer(claim=Reason.OPTIMAL, plan=_one_type(problem))
+            return Answer(claim=Claim.SOLVED, plan=_one_type(problem))
         ends = np.inf if options.time_limit is None else time.perf_counter() + options.time_limit
         limits = problem.depths
         depths = np.minimum(limits, 2 + (3 * len(problem.steps)) // (2 * int(problem.workers_of_type.sum())))
@@ -53,7 +53,7 @@ class Matching(Backend):
             late = time.perf_counter() >= ends
             longer = (rather | bool((worth < 0).any())) & (depths < limits)
             if late or not longer.any():
-                claim, limit = (Reason.FEASIBLE, Limit.TIME) if late else (Reason.OPTIMAL, None)
+                claim, limit = (Claim.STOPPED, Limit.TIME) if late else (Claim.SOLVED, None)
                 return Answer(claim=claim, limit=limit, plan=plan)
             depths = np.where(longer, np.minimum(limits, 2 * depths), depths)
 

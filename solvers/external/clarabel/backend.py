@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....formulations.program.model import Floats, Indices, ProblemClass, Program
-from ...backend import Answer, Availability, Backend, Progress, Task, gaps
+from ...backend import Answer, Availability, Backend, Claim, Progress, Task, gaps
 from ...options import Options
-from ...result import CLOSED_GAP, Limit, Reason
+from ...result import CLOSED_GAP, Limit
 from .run import COVERED, LIMITS, SHARE, SOLVED, TOLERANCE, solved, stopped
 
 # Solves of the same program, each around the point of the one before; passes that scale rows and columns before each.
@@ -56,14 +56,14 @@ class Clarabel(Backend):
             )
             solution = solved(cones, tolerance, options, own, ends)
             if solution is None:
-                return best or Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.TIME)
+                return best or Answer(claim=Claim.STOPPED, limit=Limit.TIME)
             status = str(solution.status)
             if status in NO_DUAL and best is None:  # no finite bound: unbounded if there is a point at all
                 return _without_bound(program, cones, options, own, ends)
             answer = _answer(program, cones, solution, status, options)
             if answer.limit is Limit.ITERATIONS and "max_iter" not in own:
                 answer = replace(answer, limit=Limit.METHOD)  # Clarabel's own end, not one that was asked for
-            if answer.claim is Reason.INFEASIBLE and best is None:
+            if answer.claim is Claim.INFEASIBLE and best is None:
                 return answer
             if answer.values is not None and (best is None or _gap(program, answer) < _gap(program, best)):
                 best = answer
@@ -79,10 +79,10 @@ def _without_bound(program: Program, cones: Cones, options: Options, own: dict[s
     found = solved(replace(cones, cost=np.zeros_like(cones.cost)), TOLERANCE, options, own, ends)
     status = "MaxTime" if found is None else str(found.status)
     if status in SOLVED:
-        return Answer(claim=Reason.UNBOUNDED, message="Clarabel: DualInfeasible")
+        return Answer(claim=Claim.UNBOUNDED, message="Clarabel: DualInfeasible")
     if status in NO_PRIMAL and found is not None:
         return _answer(program, cones, found, status, options)
-    return Answer(claim=Reason.INFEASIBLE_OR_UNBOUNDED, message="Clarabel: DualInfeasible")
+    return Answer(claim=Claim.INFEASIBLE_OR_UNBOUNDED, message="Clarabel: DualInfeasible")
 
 
 def _gap(program: Program, answer: Answer) -> float:
@@ -253,17 +253,17 @@ def _answer(program: Program, cones: Cones, solution: Any, status: str, options:
     z = np.asarray(solution.z, dtype=np.float64)
     duals = cones.duals(z, program.num_rows)
     if status in NO_PRIMAL:
-        return Answer(claim=Reason.INFEASIBLE, message=message, ray=duals)
+        return Answer(claim=Claim.INFEASIBLE, message=message, ray=duals)
     values = cones.values(np.asarray(solution.x, dtype=np.float64))
     clipped = np.clip(values, program.lower, program.upper)
     sound = bool(np.isfinite(values).all()) and program.residuals_at(clipped).worst <= options.feasibility_tol
     if not sound and status not in SOLVED:
         limit = LIMITS.get(status)
-        return Answer(claim=Reason.NO_SOLUTION_FOUND if limit else Reason.NUMERICAL, limit=limit, message=message)
+        return Answer(claim=Claim.STOPPED if limit else Claim.FAILED, limit=limit, message=message)
     slopes = cones.slopes(z, len(program.log_weights))
     return Answer(
-        claim=Reason.OPTIMAL if status in SOLVED else Reason.NO_SOLUTION_FOUND,
-        limit=LIMITS.get(status, Limit.METHOD),
+        claim=Claim.SOLVED if status in SOLVED else Claim.STOPPED,
+        limit=None if status in SOLVED else LIMITS.get(status, Limit.METHOD),
         message=message,
         values=clipped if sound else values,
         duals=flip * duals,

@@ -9,9 +9,9 @@ import numpy as np
 from ....formulations.markets.equilibrium import Equilibrium
 from ....formulations.markets.volatile import VolatileFisherMarket
 from ....formulations.program.model import Floats
-from ...backend import Answer, Progress
+from ...backend import Answer, Claim, Progress
 from ...options import Options
-from ...result import CLOSED_GAP, Limit, Reason
+from ...result import CLOSED_GAP, Limit
 from .market_cones import MarketCones
 from .run import SHARE, SOLVED, TOLERANCE, limit_of, solved, stopped
 
@@ -52,9 +52,9 @@ def solve_market(
         if found.gap <= wanted or stopped(status, own):
             break
     if found.gap <= wanted:
-        return Answer(claim=Reason.OPTIMAL, plan=found.plan, message=message)
+        return Answer(claim=Claim.SOLVED, plan=found.plan, message=message)
     plan = None if found.allocation is None else found.plan
-    return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=limit or Limit.METHOD, plan=plan, message=message)
+    return Answer(claim=Claim.STOPPED, limit=limit or Limit.METHOD, plan=plan, message=message)
 
 
 class Found:

@@ -10,9 +10,9 @@ from typing import Any
 from ....formulations.errors import BackendUnavailable, InvalidInput, LicenseLimit
 from ....formulations.program.model import ProblemClass, Program
 from ....formulations.program.to_gurobi import gurobi_model, log_terms
-from ...backend import Answer, Availability, Backend, Progress, Task, gaps
+from ...backend import Answer, Availability, Backend, Claim, Progress, Task, gaps
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 from .licence import (
     BUNDLED_LOG_SIZE,
     LICENCE_PARAMETERS,
@@ -101,7 +101,7 @@ class Gurobi(Backend):
                     "years: pip install --upgrade gurobipy), or use backend='highs'"
                 ) from None
             if error.errno == codes.OUT_OF_MEMORY:
-                return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.MEMORY, message=f"Gurobi: {error}")
+                return Answer(claim=Claim.STOPPED, limit=Limit.MEMORY, message=f"Gurobi: {error}")
             raise
 
     def _by_tangents(self, task: Task, options: Options, on_progress: Progress, limited: bool) -> Answer:
@@ -111,7 +111,7 @@ class Gurobi(Backend):
         try:
             return solve_by_tangents(WithinLicence(self) if limited else self, task, options, on_progress)
         except LicenseLimit as error:  # the cuts have outgrown it; what was found until then has been reported
-            return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.METHOD, message=f"tangent cuts ended: {error}")
+            return Answer(claim=Claim.STOPPED, limit=Limit.METHOD, message=f"tangent cuts ended: {error}")
 
 
 def _knows_logs(program: Program) -> bool:

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from ....formulations.errors import LicenseLimit
 from ....formulations.program.model import Csr, Floats, Indices, Program
-from ...backend import Answer, Availability, Backend, Progress, Task
+from ...backend import Answer, Availability, Backend, Claim, Progress, Task
 from ...options import Options
 from ...reductions.outer_approximation.points import is_first, is_last, starts_of
 from ...reductions.outer_approximation.relaxation import side_by_side, stacked
 from ...reductions.outer_approximation.state import quiet
-from ...result import Reason
 from .licence import BUNDLED_SIZE, check_size
 
 # Linear programs for one relaxation: each adds the lines that its optimum violates.
@@ -67,10 +66,10 @@ class WithinLicence(Backend):
             task = Task(problem=program, form=program.forms[0], program=program)
             answer = self._gurobi.solve(task, options, quiet)
             ends = envelopes.last_lines()
-            if answer.claim in (Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED) and (ends & ~chosen).any():
+            if answer.claim in (Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED) and (ends & ~chosen).any():
                 chosen = chosen | ends
                 continue
-            if answer.values is None or answer.claim is not Reason.OPTIMAL:
+            if answer.values is None or answer.claim is not Claim.SOLVED:
                 return envelopes.translated(answer, chosen)
             violated = envelopes.violated(answer.values) & ~chosen
             if not violated.any():

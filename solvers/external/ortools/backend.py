@@ -15,9 +15,9 @@ import numpy as np
 from ....formulations.checks import as_real
 from ....formulations.errors import InvalidInput
 from ....formulations.program.model import Floats, ProblemClass, Program
-from ...backend import Answer, Availability, Backend, Progress, Task, gaps
+from ...backend import Answer, Availability, Backend, Claim, Progress, Task, gaps
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 from .scaling import WholeProgram, whole_program
 
 # Before this, parameters and responses have other types.
@@ -111,7 +111,7 @@ class CpSat(Backend):
             fault = model.validate()
             if not fault:  # then the parameters are at fault
                 raise InvalidInput("backend_options['ortools']", own, f"CP-SAT: {solver.solution_info()}")
-            return Answer(claim=Reason.NUMERICAL, message=f"CP-SAT does not take the model: {fault}", notes=notes)
+            return Answer(claim=Claim.FAILED, message=f"CP-SAT does not take the model: {fault}", notes=notes)
         return _answer(solver, best, _limit(solver, options, own), notes)
 
 
@@ -172,15 +172,15 @@ def _answer(solver: Any, best: Best, limit: Limit, notes: tuple[str, ...]) -> An
     if status == cp_model.INFEASIBLE:
         return _no_point(best.whole, message, notes)
     if status == cp_model.UNKNOWN:
-        return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=limit, message=message, bound=best.bound, notes=notes)
+        return Answer(claim=Claim.STOPPED, limit=limit, message=message, bound=best.bound, notes=notes)
     values = best.values(solver.response_proto)
     if status == cp_model.FEASIBLE:
-        return Answer(claim=Reason.FEASIBLE, limit=limit, message=message, values=values, bound=best.bound, notes=notes)
+        return Answer(claim=Claim.STOPPED, limit=limit, message=message, values=values, bound=best.bound, notes=notes)
     if not best.whole.columns.covers:
         message = "the best point of the grid; there may be a better one off it"
-        return Answer(claim=Reason.FEASIBLE, limit=Limit.METHOD, message=message, values=values, notes=notes)
+        return Answer(claim=Claim.STOPPED, limit=Limit.METHOD, message=message, values=values, notes=notes)
     best.take_bound(solver.best_objective_bound)
-    return Answer(claim=Reason.OPTIMAL, values=values, bound=best.bound, notes=notes)
+    return Answer(claim=Claim.SOLVED, values=values, bound=best.bound, notes=notes)
 
 
 def pass_program(proto: Any, sense: str, whole: WholeProgram) -> None:
@@ -260,9 +260,9 @@ def _limit(solver: Any, options: Options, own: Mapping[str, Any]) -> Limit:
 
 def _no_point(whole: WholeProgram, why: str, notes: tuple[str, ...]) -> Answer:
     if whole.columns.covers:
-        return Answer(claim=Reason.INFEASIBLE, message=why, notes=notes)
+        return Answer(claim=Claim.INFEASIBLE, message=why, notes=notes)
     return Answer(
-        claim=Reason.NO_SOLUTION_FOUND,
+        claim=Claim.STOPPED,
         limit=Limit.METHOD,
         message=f"{why}: the grid has no point; there may be one off it",
         notes=notes,

@@ -13,9 +13,9 @@ import numpy as np
 from ....formulations.makespan.gang.problem import GangMakespan
 from ....formulations.makespan.open_shop import construction as open_shop_lists
 from ....formulations.makespan.open_shop.problem import OpenShop
-from ...backend import Answer, Availability, Backend, Progress, Task
+from ...backend import Answer, Availability, Backend, Claim, Progress, Task
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 from .backend import BACKEND as CP_SAT
 from .intervals import Intervals, gang_intervals, shop_intervals, starts_of
 
@@ -58,7 +58,7 @@ class CpSatSchedule(Backend):
             sys.stdout.write(f"list: makespan {plan.makespan:g}  bound {low:g}\n")
         if plan.makespan - low <= max(options.rel_gap * plan.makespan, options.abs_gap):
             notes.append("the list meets the bound: CP-SAT was not asked")
-            return Answer(claim=Reason.OPTIMAL, plan=plan, bound=low, notes=tuple(notes))
+            return Answer(claim=Claim.SOLVED, plan=plan, bound=low, notes=tuple(notes))
         stated = shop_intervals(problem, plan) if isinstance(problem, OpenShop) else gang_intervals(problem, plan)
         if stated.note:
             notes.append(stated.note)
@@ -121,7 +121,7 @@ def _run(stated: Intervals, plan: Any, low: float, options: Options, on_progress
     for more, effort in enumerate(EFFORTS):
         status, _ = _asked(stated, (stated.low, stated.low), best, timed(more), effort)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return Answer(claim=Reason.OPTIMAL, plan=best.plan, bound=best.bound, notes=tuple(notes))
+            return Answer(claim=Claim.SOLVED, plan=best.plan, bound=best.bound, notes=tuple(notes))
         if status == cp_model.INFEASIBLE:
             least += 1
             best.lift(least * stated.unit - stated.lost)
@@ -129,13 +129,13 @@ def _run(stated: Intervals, plan: Any, low: float, options: Options, on_progress
     status, bound = _asked(stated, (least, stated.high), best, timed(), None)
     message = "" if status == cp_model.OPTIMAL else f"CP-SAT: {status.name}"
     if status in (cp_model.INFEASIBLE, cp_model.MODEL_INVALID):  # but it was given a schedule of the model
-        return Answer(claim=Reason.NUMERICAL, message=message, plan=best.plan, notes=tuple(notes))
+        return Answer(claim=Claim.FAILED, message=message, plan=best.plan, notes=tuple(notes))
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         best.lift(math.ceil(bound - 1e-6) * stated.unit - stated.lost)
     proven = status == cp_model.OPTIMAL
     return Answer(
-        claim=Reason.OPTIMAL if proven else Reason.FEASIBLE,
-        limit=Limit.METHOD if proven or options.time_limit is None else Limit.TIME,
+        claim=Claim.SOLVED if proven else Claim.STOPPED,
+        limit=None if proven else Limit.METHOD if options.time_limit is None else Limit.TIME,
         message=message,
         plan=best.plan,
         bound=best.bound,

@@ -11,9 +11,9 @@ from typing import Any
 from ....formulations.errors import BackendNotFound, UnsupportedProblem
 from ....formulations.program.bounds import proved_bound
 from ....formulations.program.model import ProblemClass, Program
-from ...backend import Availability, Backend
+from ...backend import Availability, Backend, Claim
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 from .cbc import Cbc
 from .glpk import Glpk
 from .highs import PyomoHighs
@@ -88,12 +88,12 @@ class OtherSolver(PyomoSolver):
             call.model.del_component("dual")
             results = call.solved_by(plugin, **asked)
         said = str(results.solver.termination_condition)
-        claim, limit = VERDICTS.get(said, (Reason.NUMERICAL, None))
-        point = claim in (Reason.OPTIMAL, Reason.NO_SOLUTION_FOUND) and self._loaded(call, plugin, results)
+        claim, limit = VERDICTS.get(said, (Claim.FAILED, None))
+        point = claim in (Claim.SOLVED, Claim.STOPPED) and self._loaded(call, plugin, results)
         return Outcome(
             claim=claim,
             limit=limit,
-            message="" if claim is Reason.OPTIMAL else f"{self.title}: {said}",
+            message="" if claim is Claim.SOLVED else f"{self.title}: {said}",
             has_point=point,
             bound=_bound(program, results),
             notes=(f"gap and tolerances are those of {self.title}: Pyomo has no one name for them",),
@@ -116,18 +116,18 @@ class OtherSolver(PyomoSolver):
 
 
 #: What Pyomo's termination conditions come to.
-VERDICTS: dict[str, tuple[Reason, Limit | None]] = {
-    "optimal": (Reason.OPTIMAL, None),
-    "globallyOptimal": (Reason.OPTIMAL, None),
-    "locallyOptimal": (Reason.OPTIMAL, None),
-    "feasible": (Reason.NO_SOLUTION_FOUND, Limit.METHOD),
-    "maxTimeLimit": (Reason.NO_SOLUTION_FOUND, Limit.TIME),
-    "maxIterations": (Reason.NO_SOLUTION_FOUND, Limit.ITERATIONS),
-    "maxEvaluations": (Reason.NO_SOLUTION_FOUND, Limit.NODES),
-    "userInterrupt": (Reason.NO_SOLUTION_FOUND, Limit.INTERRUPTED),
-    "infeasible": (Reason.INFEASIBLE, None),
-    "unbounded": (Reason.UNBOUNDED, None),
-    "infeasibleOrUnbounded": (Reason.INFEASIBLE_OR_UNBOUNDED, None),
+VERDICTS: dict[str, tuple[Claim, Limit | None]] = {
+    "optimal": (Claim.SOLVED, None),
+    "globallyOptimal": (Claim.SOLVED, None),
+    "locallyOptimal": (Claim.SOLVED, None),
+    "feasible": (Claim.STOPPED, Limit.METHOD),
+    "maxTimeLimit": (Claim.STOPPED, Limit.TIME),
+    "maxIterations": (Claim.STOPPED, Limit.ITERATIONS),
+    "maxEvaluations": (Claim.STOPPED, Limit.NODES),
+    "userInterrupt": (Claim.STOPPED, Limit.INTERRUPTED),
+    "infeasible": (Claim.INFEASIBLE, None),
+    "unbounded": (Claim.UNBOUNDED, None),
+    "infeasibleOrUnbounded": (Claim.INFEASIBLE_OR_UNBOUNDED, None),
 }
 
 

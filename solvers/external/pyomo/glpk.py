@@ -8,9 +8,9 @@ from typing import Any
 
 from ....formulations.errors import InvalidInput
 from ....formulations.program.model import ProblemClass, Program
-from ...backend import gaps
+from ...backend import Claim, gaps
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 from .plugin import load
 from .run import Call, Outcome, PyomoSolver, outwards
 
@@ -70,17 +70,15 @@ def outcome(program: Program, log: str, has_solution: bool) -> Outcome:
     bound = outwards(program, float(bounds[-1]), DIGITS) if bounds else None
     if "LIMIT EXCEEDED" in last:
         limit = Limit.TIME if last.startswith("TIME") else Limit.ITERATIONS
-        return Outcome(
-            claim=Reason.NO_SOLUTION_FOUND, limit=limit, message=message, has_point=has_solution, bound=bound
-        )
+        return Outcome(claim=Claim.STOPPED, limit=limit, message=message, has_point=has_solution, bound=bound)
     if "NO DUAL FEASIBLE" in last or "PRIMAL/DUAL" in last:
-        return Outcome(claim=Reason.INFEASIBLE_OR_UNBOUNDED, message=message)
+        return Outcome(claim=Claim.INFEASIBLE_OR_UNBOUNDED, message=message)
     if "UNBOUNDED" in last:
-        return Outcome(claim=Reason.UNBOUNDED, message=message)
+        return Outcome(claim=Claim.UNBOUNDED, message=message)
     if " HAS NO " in last:
-        return Outcome(claim=Reason.INFEASIBLE, message=message)
+        return Outcome(claim=Claim.INFEASIBLE, message=message)
     if has_solution and last.startswith("RELATIVE MIP GAP"):
-        return Outcome(claim=Reason.OPTIMAL, has_point=True, bound=bound)
+        return Outcome(claim=Claim.SOLVED, has_point=True, bound=bound)
     if has_solution and ("INTEGER OPTIMAL" if whole else "OPTIMAL") in last:
-        return Outcome(claim=Reason.OPTIMAL, has_point=True, within=0.0)
-    return Outcome(claim=Reason.NUMERICAL, message=message)
+        return Outcome(claim=Claim.SOLVED, has_point=True, within=0.0)
+    return Outcome(claim=Claim.FAILED, message=message)

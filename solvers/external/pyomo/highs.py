@@ -9,9 +9,9 @@ import numpy as np
 
 from ....formulations.errors import InvalidInput
 from ....formulations.program.model import Floats, ProblemClass, Program
-from ...backend import gaps
+from ...backend import Claim, gaps
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 from ..highs import COVERED, SMALLEST_TOLERANCE, TOLERANCE_SHARE
 from .run import Call, Outcome, PyomoSolver
 
@@ -50,7 +50,7 @@ class PyomoHighs(PyomoSolver):
         import highspy
 
         found = self._once(call)
-        if found.claim is Reason.NUMERICAL:
+        if found.claim is Claim.FAILED:
             highspy.Highs.resetGlobalScheduler(True)
             found = self._once(call)
         return found
@@ -85,10 +85,10 @@ class PyomoHighs(PyomoSolver):
         ended = results.termination_condition
         message = "" if ended is Ended.optimal else f"HiGHS: {ended.name}"
         claims = {
-            Ended.optimal: Reason.OPTIMAL,
-            Ended.infeasible: Reason.INFEASIBLE,
-            Ended.unbounded: Reason.UNBOUNDED,
-            Ended.infeasibleOrUnbounded: Reason.INFEASIBLE_OR_UNBOUNDED,
+            Ended.optimal: Claim.SOLVED,
+            Ended.infeasible: Claim.INFEASIBLE,
+            Ended.unbounded: Claim.UNBOUNDED,
+            Ended.infeasibleOrUnbounded: Claim.INFEASIBLE_OR_UNBOUNDED,
         }
         limits = {
             Ended.maxTimeLimit: Limit.TIME,
@@ -97,9 +97,9 @@ class PyomoHighs(PyomoSolver):
             Ended.interrupted: Limit.INTERRUPTED,
         }
         limit = limits.get(ended)
-        claim = claims.get(ended, Reason.NUMERICAL if limit is None else Reason.NO_SOLUTION_FOUND)
+        claim = claims.get(ended, Claim.FAILED if limit is None else Claim.STOPPED)
         best, bound = results.best_feasible_objective, results.best_objective_bound
-        point = claim in (Reason.OPTIMAL, Reason.NO_SOLUTION_FOUND) and best is not None and math.isfinite(best)
+        point = claim in (Claim.SOLVED, Claim.STOPPED) and best is not None and math.isfinite(best)
         if point:
             for variable, value in solver.get_primals().items():
                 variable.set_value(value, skip_validation=True)

@@ -10,8 +10,9 @@ import numpy as np
 
 from ....formulations.errors import InvalidInput
 from ....formulations.program.model import Csr, Floats, ProblemClass, Program
+from ...backend import Claim
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 from .plugin import SolverFailed, load
 from .run import SMALLEST_TOLERANCE, TOLERANCE_SHARE, Call, Outcome, PyomoSolver
 
@@ -27,16 +28,16 @@ TOLERANCE = 1e-9
 DIVERGED = 1e15
 #: Ipopt's last line: what it says, the claim, and the limit.
 ENDS = (
-    ("Optimal Solution Found", Reason.OPTIMAL, None),
-    ("Solved To Acceptable Level", Reason.OPTIMAL, None),
-    ("Feasible point for square problem found", Reason.OPTIMAL, None),
-    ("Search Direction is becoming Too Small", Reason.NO_SOLUTION_FOUND, Limit.METHOD),
-    ("Maximum Number of Iterations Exceeded", Reason.NO_SOLUTION_FOUND, Limit.ITERATIONS),
-    ("Maximum CPU time exceeded", Reason.NO_SOLUTION_FOUND, Limit.TIME),
-    ("Maximum wallclock time exceeded", Reason.NO_SOLUTION_FOUND, Limit.TIME),
-    ("Converged to a point of local infeasibility", Reason.INFEASIBLE, None),
-    ("inconsistent variable bounds or constraint sides", Reason.INFEASIBLE, None),
-    ("Iterates diverging", Reason.UNBOUNDED, None),
+    ("Optimal Solution Found", Claim.SOLVED, None),
+    ("Solved To Acceptable Level", Claim.SOLVED, None),
+    ("Feasible point for square problem found", Claim.SOLVED, None),
+    ("Search Direction is becoming Too Small", Claim.STOPPED, Limit.METHOD),
+    ("Maximum Number of Iterations Exceeded", Claim.STOPPED, Limit.ITERATIONS),
+    ("Maximum CPU time exceeded", Claim.STOPPED, Limit.TIME),
+    ("Maximum wallclock time exceeded", Claim.STOPPED, Limit.TIME),
+    ("Converged to a point of local infeasibility", Claim.INFEASIBLE, None),
+    ("inconsistent variable bounds or constraint sides", Claim.INFEASIBLE, None),
+    ("Iterates diverging", Claim.UNBOUNDED, None),
 )
 
 
@@ -118,8 +119,8 @@ class Ipopt(PyomoSolver):
         told = log.read_text(errors="replace")
         end = re.findall(r"^EXIT: (.*)$", told, re.MULTILINE)
         said = end[-1] if end else "no verdict"
-        claim, limit = next(((claim, limit) for words, claim, limit in ENDS if words in said), (Reason.NUMERICAL, None))
-        point = claim in (Reason.OPTIMAL, Reason.NO_SOLUTION_FOUND) and len(results.solution) > 0
+        claim, limit = next(((claim, limit) for words, claim, limit in ENDS if words in said), (Claim.FAILED, None))
+        point = claim in (Claim.SOLVED, Claim.STOPPED) and len(results.solution) > 0
         if point:
             load(call.model, results)
         message = "" if said.startswith("Optimal") else f"Ipopt: {said}"

@@ -16,9 +16,9 @@ import numpy as np
 
 from ....formulations.program.model import Floats, Program
 from ....formulations.program.to_pyomo import pyomo_constraints, pyomo_model, pyomo_variables
-from ...backend import Answer, Availability, Backend, Progress, Task
+from ...backend import Answer, Availability, Backend, Claim, Progress, Task
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 from .plugin import SolverFailed, run_plugin, scratch, stated_version
 from .prepare import rows_alone, whole_bounds
 
@@ -79,7 +79,7 @@ class Outcome:
         What became of a warm start, if the solver says.
     """
 
-    claim: Reason
+    claim: Claim
     limit: Limit | None = None
     message: str = ""
     has_point: bool = False
@@ -146,10 +146,10 @@ class PyomoSolver(Backend):
         if (whole.lower > whole.upper).any():
             j = int(np.argmax(whole.lower > whole.upper))
             between = f"[{program.lower[j]:g}, {program.upper[j]:g}]"
-            return Answer(claim=Reason.INFEASIBLE, message=f"column {j} is integer, and none is in {between}")
+            return Answer(claim=Claim.INFEASIBLE, message=f"column {j} is integer, and none is in {between}")
         stated, start = self.stated(whole, task.start)
         found = self._attempt(stated, start, options, own, deadline)
-        if found.claim in (Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED):
+        if found.claim in (Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED):
             found = self._settled(found, stated, options, own, deadline)
         duals = None if found.duals is None else found.duals[: program.num_rows]
         fate = () if task.start is None else (found.fate or self.fate(program, task.start, options),)
@@ -193,9 +193,9 @@ class PyomoSolver(Backend):
         seconds = None if deadline is None else deadline - time.perf_counter()
         if seconds is not None and seconds <= 0.0:
             message = f"the time was over before {self.title} started"
-            return Outcome(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.TIME, message=message)
+            return Outcome(claim=Claim.STOPPED, limit=Limit.TIME, message=message)
         if not _decides(program, model):
-            return _read(Outcome(claim=Reason.OPTIMAL, has_point=True, within=0.0), program, model, options)
+            return _read(Outcome(claim=Claim.SOLVED, has_point=True, within=0.0), program, model, options)
         with scratch(options.log) as folder:
             call = Call(
                 program=program,
@@ -211,10 +211,10 @@ class PyomoSolver(Backend):
                 return _read(self.run(call), program, model, options)
             except subprocess.TimeoutExpired:
                 message = f"{self.title} did not stop at the time limit, and was ended"
-                return Outcome(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.TIME, message=message)
+                return Outcome(claim=Claim.STOPPED, limit=Limit.TIME, message=message)
             except SolverFailed as failure:
                 words = " ".join(str(failure).split())[-300:]
-                return Outcome(claim=Reason.NUMERICAL, message=f"{self.title} failed: {words}")
+                return Outcome(claim=Claim.FAILED, message=f"{self.title} failed: {words}")
 
     def _settled(
         self, found: Outcome, program: Program, options: Options, own: Mapping[str, Any], deadline: float | None
@@ -222,12 +222,12 @@ class PyomoSolver(Backend):
         """Tell infeasible from unbounded by solving the rows without the objective."""
         rows = rows_alone(program)
         nearest = np.clip(np.zeros(program.num_columns), program.lower, program.upper)
-        claim = Reason.UNBOUNDED
+        claim = Claim.UNBOUNDED
         if not _fits(rows, nearest, options):
             alone = self._attempt(rows, None, options, own, deadline)
             if alone.values is None or not _fits(rows, alone.values, options):
-                unsure = alone.claim is not Reason.INFEASIBLE
-                claim = Reason.INFEASIBLE_OR_UNBOUNDED if unsure else Reason.INFEASIBLE
+                unsure = alone.claim is not Claim.INFEASIBLE
+                claim = Claim.INFEASIBLE_OR_UNBOUNDED if unsure else Claim.INFEASIBLE
         return Outcome(claim=claim, message=found.message, notes=found.notes)
 
 
@@ -251,10 +251,10 @@ def _read(found: Outcome, program: Program, model: Any, options: Options) -> Out
     read = [variable.value for variable in variables]
     if None in read:
         missing = variables[read.index(None)].name
-        return replace(found, claim=Reason.NUMERICAL, message=f"Pyomo read no value of {missing}")
+        return replace(found, claim=Claim.FAILED, limit=None, message=f"Pyomo read no value of {missing}")
     values = np.array(read, dtype=np.float64)
     duals = duals_in(program, model)
-    if found.claim is not Reason.OPTIMAL and not _fits(program, values, options):
+    if found.claim is not Claim.SOLVED and not _fits(program, values, options):
         return replace(found, duals=duals)  # an iterate that a limit left behind
     bound = found.bound
     if found.within is not None:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ....formulations.program.model import Floats, ProblemClass, Program
-from ...backend import Answer, Availability, Backend, Progress, Task, gaps
+from ...backend import Answer, Availability, Backend, Claim, Progress, Task, gaps
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 from .model import ScipModel
 
 # What our common options already say, so that one thing is never said twice.
@@ -50,11 +50,11 @@ LIMITS = {
     "duallimit": Limit.METHOD,
 }
 CLAIMS = {
-    "optimal": Reason.OPTIMAL,
-    "gaplimit": Reason.OPTIMAL,
-    "infeasible": Reason.INFEASIBLE,
-    "unbounded": Reason.UNBOUNDED,
-    "inforunbd": Reason.INFEASIBLE_OR_UNBOUNDED,
+    "optimal": Claim.SOLVED,
+    "gaplimit": Claim.SOLVED,
+    "infeasible": Claim.INFEASIBLE,
+    "unbounded": Claim.UNBOUNDED,
+    "inforunbd": Claim.INFEASIBLE_OR_UNBOUNDED,
 }
 
 
@@ -91,7 +91,7 @@ class Scip(Backend):
             answer = _answer(scip, status, notes)
         finally:
             scip.free()
-        if answer.claim is Reason.INFEASIBLE_OR_UNBOUNDED:
+        if answer.claim is Claim.INFEASIBLE_OR_UNBOUNDED:
             return self._told_apart(task, options, answer, ends)
         return answer
 
@@ -102,7 +102,7 @@ class Scip(Backend):
             status = scip.optimize(ends)
             if scip.values() is not None:
                 message = f"{answer.message}, and there are plans"
-                return Answer(claim=Reason.UNBOUNDED, message=message, notes=answer.notes)
+                return Answer(claim=Claim.UNBOUNDED, message=message, notes=answer.notes)
             return _answer(scip, status, answer.notes) if status == "infeasible" else answer
         finally:
             scip.free()
@@ -162,9 +162,9 @@ def _start(scip: ScipModel, start: Floats | None, options: Options, on_progress:
 
 def _answer(scip: ScipModel, status: str, notes: tuple[str, ...]) -> Answer:
     limit = LIMITS.get(status)
-    claim = CLAIMS.get(status, Reason.NO_SOLUTION_FOUND if limit else Reason.NUMERICAL)
+    claim = CLAIMS.get(status, Claim.STOPPED if limit else Claim.FAILED)
     values = duals = reduced = bound = ray = None
-    if claim in (Reason.OPTIMAL, Reason.NO_SOLUTION_FOUND):
+    if claim in (Claim.SOLVED, Claim.STOPPED):
         values, bound = scip.values(), scip.bound()
         values = scip.fallback if values is None else values
     if status == "optimal":
@@ -176,7 +176,7 @@ def _answer(scip: ScipModel, status: str, notes: tuple[str, ...]) -> Answer:
     return Answer(
         claim=claim,
         limit=limit,
-        message="" if claim is Reason.OPTIMAL else f"SCIP: {status}",
+        message="" if claim is Claim.SOLVED else f"SCIP: {status}",
         values=values,
         bound=bound,
         duals=duals,

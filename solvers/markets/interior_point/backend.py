@@ -14,9 +14,9 @@ from ....formulations.markets.equilibrium import Equilibrium
 from ....formulations.markets.fisher import FisherMarket
 from ....formulations.markets.volatile import VolatileFisherMarket
 from ....formulations.program.model import Floats
-from ...backend import Answer, Availability, Backend, Progress, Task
+from ...backend import Answer, Availability, Backend, Claim, Progress, Task
 from ...options import Options
-from ...result import CLOSED_GAP, Reason
+from ...result import CLOSED_GAP
 from ..blas_threads import blas_threads
 from .pairs import Edges
 from .pricing import Wants
@@ -102,7 +102,7 @@ class _Linear:
         pairs = ", ".join(f"{count:,}" for count in sifting.selections) or "no"
         self.notes.append(f"{sifting.watch.steps} steps on {pairs} of {self.wants.num_pairs:,} pairs of buyer and good")
         return Answer(
-            claim=Reason.NO_SOLUTION_FOUND if limit else Reason.OPTIMAL,
+            claim=Claim.STOPPED if limit else Claim.SOLVED,
             limit=limit,
             plan=self._plan(),
             notes=tuple(self.notes),

@@ -7,9 +7,9 @@ import time
 import numpy as np
 
 from ....formulations.markets.volatile import VolatileFisherMarket
-from ...backend import Answer, Progress
+from ...backend import Answer, Claim, Progress
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 from .central_path import LeontiefPath
 from .incumbent import BestPoint
 from .scaling import ScaledLeontief
@@ -67,7 +67,7 @@ def solve_leontief(
         limit = None if best.closed() else _followed(market, best, deadline, most_steps)
     if not best.known:
         why = "requirements over capacities exceed the range of numbers: state them in other units"
-        return Answer(claim=Reason.NUMERICAL, message=why)
+        return Answer(claim=Claim.FAILED, message=why)
     return best.answer(limit)
 
 

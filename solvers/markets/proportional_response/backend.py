@@ -18,9 +18,9 @@ from ....formulations.markets.equilibrium import Equilibrium
 from ....formulations.markets.fisher import FisherMarket
 from ....formulations.markets.market import Market
 from ....formulations.program.model import Floats
-from ...backend import Answer, Availability, Backend, Progress, Task
+from ...backend import Answer, Availability, Backend, Claim, Progress, Task
 from ...options import Options
-from ...result import CLOSED_GAP, Limit, Reason
+from ...result import CLOSED_GAP, Limit
 from ..blas_threads import blas_threads
 
 VERSION = "1"
@@ -102,7 +102,7 @@ class ProportionalResponse(Backend):
             notes.append("warm start rejected: it breaks the capacities")
         closed = (market.bound_of(plan) - market.welfare(plan.utilities)) / market.total_budget <= gap
         return Answer(
-            claim=Reason.OPTIMAL if closed else Reason.FEASIBLE,
+            claim=Claim.SOLVED if closed else Claim.STOPPED,
             limit=None if closed else limit,
             plan=plan,
             notes=tuple(notes),

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from ....formulations.program.model import Floats, ProblemClass, Program
-from ...backend import Answer
-from ...result import Limit, Reason
+from ...backend import Answer, Claim
+from ...result import Limit
 from .continuous import FINE_RATIO, ContinuousRounds
 from .feasibility import NOTHING, interior_program, nothing_inside
 from .points import FAR_BELOW, LEAST, Terms, first_grid, further_down, window_points
@@ -78,7 +78,7 @@ class IntegerRounds:
                 return ended
             self.report(record)
             if record.gap <= inner.allowed(record.objective):
-                return record.answer(Reason.OPTIMAL)
+                return record.answer(Claim.SOLVED)
             spent = wanted <= finest and not self._fell_short and len(self.tangents.point) == known
             if (record.end_round() or spent) and ended is None:
                 ended = record.stopped(Limit.METHOD, "tangent cuts: further rounds do not close the gap")
@@ -98,9 +98,9 @@ class IntegerRounds:
 
         rounds = ContinuousRounds(self.inner, relaxed, tangents=self.tangents, report=report)
         answer = rounds.run()
-        if answer.claim is Reason.INFEASIBLE:
+        if answer.claim is Claim.INFEASIBLE:
             return replace(answer, values=None)
-        if answer.claim is Reason.UNBOUNDED:
+        if answer.claim is Claim.UNBOUNDED:
             return self._find_interior() or replace(answer, values=None)
         self.record.believe(rounds.record.bound)
         self.centre = rounds.centre
@@ -143,11 +143,11 @@ class IntegerRounds:
                 left = (answer.bound - outer.program.objective_at(answer.values)) / outer.scale
                 self._fell_short = left > wanted
                 self._insistence *= NEXT_GAP if self._fell_short else 1.0
-        if answer.claim is Reason.INFEASIBLE and record.values is None:
+        if answer.claim is Claim.INFEASIBLE and record.values is None:
             message = "no integer point satisfies the rows with every logarithm defined"
-            return Answer(claim=Reason.INFEASIBLE, message=message)
-        if answer.claim in (Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED) and not self._linear:
-            return Answer(claim=Reason.INFEASIBLE_OR_UNBOUNDED, message=answer.message)
+            return Answer(claim=Claim.INFEASIBLE, message=message)
+        if answer.claim in (Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED) and not self._linear:
+            return Answer(claim=Claim.INFEASIBLE_OR_UNBOUNDED, message=answer.message)
         if answer.values is None or not np.isfinite(answer.values).all():
             return record.failed(answer, answer.message or "the backend gave no point")
         point = answer.values[: self.program.num_columns]
@@ -203,10 +203,10 @@ class IntegerRounds:
             return None
         program = interior_program(self.program, self.terms, self.upper)
         answer = self.inner.solve(program, tolerance=FINEST_TOLERANCE if self._linear else None)
-        nowhere = answer.values is not None and answer.claim is Reason.OPTIMAL and answer.values[-1] <= NOTHING
-        if nowhere or answer.claim is Reason.INFEASIBLE:
+        nowhere = answer.values is not None and answer.claim is Claim.SOLVED and answer.values[-1] <= NOTHING
+        if nowhere or answer.claim is Claim.INFEASIBLE:
             message = "no integer point satisfies the rows with every logarithm's inside above 0"
-            return Answer(claim=Reason.INFEASIBLE, message=message)
+            return Answer(claim=Claim.INFEASIBLE, message=message)
         if answer.values is None or not self.record.offer(answer.values[:-1]):
             return self.record.failed(answer, answer.message or "no first point was found, nor that there is none")
         return None

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....formulations.program.model import Floats, ProblemClass
-from ...backend import Answer, Backend, Progress, Task
+from ...backend import Answer, Backend, Claim, Progress, Task
 from ...options import Options
-from ...result import Reason
 from ..objective_scale import lowered, lowering, raised, raising_factor
 from .continuous import ContinuousRounds
 from .feasibility import interior_program
@@ -85,7 +84,7 @@ def _begin(rounds: ContinuousRounds | IntegerRounds, start: Floats) -> str:
             return f"{said}, {inner.backend.name} completes the rest in the first integer program"
         answer = _completed(rounds, start, given)
         if answer.values is None:
-            none = answer.claim is Reason.INFEASIBLE
+            none = answer.claim is Claim.INFEASIBLE
             return f"{said}, {'which no others complete' if none else 'the rest not found in time'}: dropped"
         start, said = answer.values[:-1], f"{said}, the rest completed by a linear program:"
     if not record.offer(start):

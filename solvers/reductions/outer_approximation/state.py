@@ -13,9 +13,9 @@ from ....formulations.errors import LicenseLimit, UnsupportedProblem
 from ....formulations.program.bounds import proved_bound
 from ....formulations.program.model import Floats, Program
 from ...answers import well_formed
-from ...backend import Answer, Backend, Progress, Task
+from ...backend import Answer, Backend, Claim, Progress, Task
 from ...options import Options
-from ...result import CLOSED_GAP, Limit, Reason
+from ...result import CLOSED_GAP, Limit
 
 #: Duals, slopes by log term, and reduced costs.
 Proof = tuple[Floats, Floats, Floats | None]
@@ -78,7 +78,7 @@ class Inner:
         except (LicenseLimit, UnsupportedProblem) as error:
             if not self.solves:
                 raise
-            return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.METHOD, message=str(error))
+            return Answer(claim=Claim.STOPPED, limit=Limit.METHOD, message=str(error))
         self.solves += 1
         self.notes = tuple(f"last round: {note}" for note in answer.notes if not note.startswith("warm start"))
         return answer
@@ -138,17 +138,17 @@ class Record:
 
     def stopped(self, limit: Limit, message: str = "") -> Answer:
         """Return what is known when a limit ends the rounds."""
-        return self.answer(Reason.NO_SOLUTION_FOUND if self.values is None else Reason.FEASIBLE, limit, message)
+        return self.answer(Claim.STOPPED, limit, message)
 
     def failed(self, answer: Answer, message: str) -> Answer:
         """Return what is known after an inner answer that gives nothing to go on with."""
         if answer.limit is not None:
             return self.stopped(answer.limit, answer.message)
         if self.values is None:
-            return self.answer(Reason.NUMERICAL, message=message)
+            return self.answer(Claim.FAILED, message=message)
         return self.stopped(Limit.METHOD, f"tangent cuts end early: {message}")
 
-    def answer(self, claim: Reason, limit: Limit | None = None, message: str = "") -> Answer:
+    def answer(self, claim: Claim, limit: Limit | None = None, message: str = "") -> Answer:
         """Return what is known as an answer."""
         duals, slopes, reduced = self.proof or (None, None, None)
         return Answer(

@@ -11,9 +11,9 @@ import numpy as np
 from ....formulations.program.model import Floats
 from ....formulations.shares.finish_time.problem import FinishTimeFairness
 from ....formulations.shares.polytope import GpuShares
-from ...backend import Answer, Availability, Backend, Progress, Task
+from ...backend import Answer, Availability, Backend, Claim, Progress, Task
 from ...options import Options
-from ...result import CLOSED_GAP, Limit, Reason
+from ...result import CLOSED_GAP, Limit
 from .tie_break import nearest_to_isolated
 
 VERSION = "1"
@@ -57,7 +57,7 @@ class FinishTime(Backend):
             else:
                 notes = ["ties: left as found, as settling them would cost more than the gap asked for"]
         return Answer(
-            claim=Reason.OPTIMAL if limit is None else Reason.FEASIBLE,
+            claim=Claim.SOLVED if limit is None else Claim.STOPPED,
             limit=limit,
             plan=plan,
             notes=tuple(notes),
