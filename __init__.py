@@ -19,6 +19,7 @@ from .formulations.errors import (
     InvalidInput,
     LicenseLimit,
     NoSolution,
+    UnknownOption,
     UnsupportedProblem,
 )
 from .formulations.makespan.gang.problem import GangMakespan
@@ -92,6 +93,7 @@ __all__ = [
     "StochasticPlan",
     "Termination",
     "TerminationReason",
+    "UnknownOption",
     "UnsupportedProblem",
     "VolatileFisherMarket",
     "WindowJob",

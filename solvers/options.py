@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ..formulations.checks import as_flag, as_integer, as_real
-from ..formulations.errors import InvalidInput
+from ..formulations.errors import InvalidInput, UnknownOption
+from ..formulations.text import nearest_hint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,3 +90,14 @@ class Options:
     def with_time(self, seconds: float | None) -> Options:
         """Return the same options with another time limit."""
         return replace(self, time_limit=seconds)
+
+
+#: The options where none is given; `solve` and `candidates` take their defaults from here.
+DEFAULTS = Options()
+
+
+def refuse_unknown(given: Mapping[str, Any], *others: str) -> None:
+    """Raise UnknownOption, naming the nearest, for a keyword that is neither an option nor one of `others`."""
+    for name, value in given.items():
+        known = [*others, *(each.name for each in fields(Options))]
+        raise UnknownOption(name, value, f"no such option: {nearest_hint(name, known)}there are {', '.join(known)}")
