@@ -33,7 +33,8 @@ from .formulations.markets.stochastic.market import StochasticMarket
 from .formulations.markets.stochastic.plan import StochasticPlan
 from .formulations.markets.volatile import VolatileFisherMarket
 from .formulations.program.builder import ProgramBuilder
-from .formulations.program.model import ProblemClass, Program, Residuals
+from .formulations.program.data import ProblemClass, Residuals
+from .formulations.program.model import Program
 from .formulations.shares.finish_time.problem import FinishTimeFairness
 from .formulations.shares.max_min_fairness import MaxMinFairness
 from .formulations.shares.max_sum_throughput import MaxSumThroughput

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..formulations.program.model import Floats
+from ..formulations.arrays import Floats
 from .backend import Answer, Claim, Task
 from .result import Limit
 

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formulations.program.model import ProblemClass, Program
+from ..formulations.program.data import ProblemClass
+from ..formulations.program.model import Program
 from .options import Options
 from .result import Limit
 
@@ -113,7 +114,7 @@ class Answer:
         The answer itself (special backends).
     bound : float or None
         The backend's bound; None if there is none. With `duals` it is not used: they prove one. Nor is it for a
-        formulation with `bound_of`: the plan proves its own.
+        formulation with `proves_bounds`: the plan proves its own.
     duals, reduced_costs : ndarray of float or None
         By row and column of an LP or LOG program: change of the optimal objective per unit.
     slopes : ndarray of float or None

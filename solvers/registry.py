@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import Any
 
 from ..formulations.errors import BackendNotFound, UnsupportedProblem
-from ..formulations.program.model import ProblemClass
+from ..formulations.program.data import ProblemClass
+from ..formulations.program.formulation import Formulation
 from .backend import Backend
 
 # In order of preference for backend="auto": special backends first. Each module holds one object named BACKEND, or,
@@ -61,34 +62,16 @@ def reads(backend: Backend, wanted: ProblemClass | None) -> bool:
     return wanted in backend.classes or (backend.takes_tangents and linear in backend.classes)
 
 
-def accepts(backend: Backend, problem: Any, form: str | None = None) -> bool:
+def accepts(backend: Backend, problem: Formulation[Any], form: str | None = None) -> bool:
     """Whether the backend can state this problem, in this form of it if one is given, installed or not."""
-    if kind_of(problem) in backend.formulations:
-        return True
-    return reads(backend, problem_class(problem, form))
+    return problem.kind in backend.formulations or reads(backend, problem.class_of(form))
 
 
-def kind_of(problem: Any) -> str:
-    """Return the name by which backends list the formulation: its type's, or its own `kind`."""
-    kind: str = getattr(problem, "kind", type(problem).__name__)
-    return kind
-
-
-def problem_class(problem: Any, form: str | None = None) -> ProblemClass | None:
-    """Return the class of the problem's program, without building it where the formulation declares it.
-
-    `form` matters to a formulation whose programs are of several classes; it declares `form_classes`. None for a
-    problem that no program states.
-    """
-    if not hasattr(problem, "program"):
+def checked_problem(problem: object) -> Formulation[Any]:
+    """Return the problem; UnsupportedProblem unless it is a formulation, as a Program is one."""
+    if not isinstance(problem, Formulation):
         raise UnsupportedProblem(f"cannot solve a {type(problem).__name__}: give a formulation or a Program")
-    if hasattr(problem, "form_classes"):
-        by_form: ProblemClass = problem.form_classes[form or problem.forms[0]]
-        return by_form
-    declared: ProblemClass | None = (
-        problem.problem_class if hasattr(problem, "problem_class") else problem.program().problem_class
-    )
-    return declared
+    return problem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +117,7 @@ def columns_text(lines: list[tuple[str, ...]]) -> str:
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
-def backends(problem: Any = None, usable: bool | None = None) -> BackendTable:
+def backends(problem: Formulation[Any] | None = None, usable: bool | None = None) -> BackendTable:
     """Return the table of backends, in the order in which "auto" prefers them.
 
     Parameters
@@ -150,10 +133,10 @@ def backends(problem: Any = None, usable: bool | None = None) -> BackendTable:
     >>> [row.name for row in eq.backends() if row.name == "highs" and row.usable]
     ['highs']
     """
-    return BackendTable(_rows(problem, usable))
+    return BackendTable(_rows(None if problem is None else checked_problem(problem), usable))
 
 
-def _rows(problem: Any, usable: bool | None) -> Iterable[BackendRow]:
+def _rows(problem: Formulation[Any] | None, usable: bool | None) -> Iterable[BackendRow]:
     for name in BACKENDS:
         backend = find_backend(name)
         if problem is not None and not accepts(backend, problem):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..formulations.errors import NoSolution
-from ..formulations.program.model import Residuals
+from ..formulations.program.data import Residuals
 
 Plan = TypeVar("Plan")
 

@@ -8,10 +8,12 @@ from itertools import chain
 from typing import Any
 
 from ..formulations.errors import BackendUnavailable, InvalidInput, UnsupportedProblem
-from ..formulations.program.model import ProblemClass, Program
+from ..formulations.program.data import ProblemClass, ProgramData
+from ..formulations.program.formulation import Formulation
+from ..formulations.program.model import Program
 from .backend import OPTIONAL, Backend
 from .options import Options
-from .registry import BACKENDS, accepts, columns_text, find_backend, kind_of, problem_class, reads
+from .registry import BACKENDS, accepts, checked_problem, columns_text, find_backend, reads
 
 # Log terms go to a conic interior-point method while the program has at most this many entries; beyond that, tangent
 # cuts on a linear solver are faster (docs/backends/clarabel.md has the measurement).
@@ -42,7 +44,7 @@ class CandidateTable(tuple[Candidate, ...]):
     __repr__ = __str__
 
 
-def candidates(problem: Any, *, form: str | None = None, **options: Any) -> CandidateTable:
+def candidates(problem: Formulation[Any], *, form: str | None = None, **options: Any) -> CandidateTable:
     """Return what backend="auto" makes of every backend for this problem.
 
     Parameters
@@ -62,20 +64,24 @@ def candidates(problem: Any, *, form: str | None = None, **options: Any) -> Cand
     ['reads ScheduleWindow only']
     """
     chosen = Options(**options)
-    check_form(problem, form)
+    problem = checked_problem(problem)
+    if form is not None:
+        problem.check_form(form)
     return CandidateTable(weigh(problem, form, chosen, lambda: problem.program(form or problem.forms[0])))
 
 
-def weigh(problem: Any, form: str | None, options: Options, build: Callable[[], Program]) -> Iterator[Candidate]:
+def weigh(
+    problem: Formulation[Any], form: str | None, options: Options, build: Callable[[], ProgramData]
+) -> Iterator[Candidate]:
     """Yield the candidates in order of preference, lazily; exactly one is taken, unless none can.
 
     `build` gives the program that a general backend would read; it is asked only where its size matters.
     """
-    wanted = problem_class(problem, form)
+    wanted = problem.class_of(form)
     special = [name for name in BACKENDS if not find_backend(name).classes]
     why: dict[str, str] = {}
     taken = ""
-    for name in chain(special, _general(problem, wanted, options, build, why)):
+    for name in chain(special, _general(problem, form, wanted, options, build, why)):
         backend = find_backend(name)
         version, reason = "", _obstacle(backend, problem, wanted, form, options)
         if not reason and taken:
@@ -93,7 +99,9 @@ def weigh(problem: Any, form: str | None, options: Options, build: Callable[[], 
         yield Candidate(name=name, taken=not reason, reason=reason or _merit(backend, problem, wanted), version=version)
 
 
-def choose(problem: Any, form: str | None, options: Options, build: Callable[[], Program]) -> tuple[Backend, str]:
+def choose(
+    problem: Formulation[Any], form: str | None, options: Options, build: Callable[[], ProgramData]
+) -> tuple[Backend, str]:
     """Return the backend that "auto" takes and its version; raise, with every reason, where none can be taken."""
     passed = []
     for candidate in weigh(problem, form, options, build):
@@ -103,7 +111,7 @@ def choose(problem: Any, form: str | None, options: Options, build: Callable[[],
     raise BackendUnavailable(f"no backend can solve this {_described(problem)} here: " + "; ".join(passed))
 
 
-def check_named(backend: Backend, problem: Any, form: str | None, options: Options) -> str:
+def check_named(backend: Backend, problem: Formulation[Any], form: str | None, options: Options) -> str:
     """Return the version of a backend chosen by name; raise what stands in its way."""
     name = backend.name
     if not accepts(backend, problem, form):
@@ -137,21 +145,18 @@ def _usable_first(names: Iterable[str]) -> list[str]:
     return sorted(found, key=lambda name: not found[name].usable or bool(found[name].limit))
 
 
-def check_form(problem: Any, form: str | None) -> None:
-    """Raise InvalidInput for a form that the problem does not have."""
-    forms = getattr(problem, "forms", ())
-    if form is not None and form not in forms:
-        why = f"must be one of {', '.join(forms)}" if forms else f"a {kind_of(problem)} has no program: leave it out"
-        raise InvalidInput("form", form, why)
-
-
 def _general(
-    problem: Any, wanted: ProblemClass | None, options: Options, build: Callable[[], Program], why: dict[str, str]
+    problem: Formulation[Any],
+    form: str | None,
+    wanted: ProblemClass | None,
+    options: Options,
+    build: Callable[[], ProgramData],
+    why: dict[str, str],
 ) -> Iterator[str]:
     """Yield the general backends in order of preference; put into `why` what moves one down."""
     names = [name for name in BACKENDS if find_backend(name).classes]
     if wanted is ProblemClass.LOG and "clarabel" in names:
-        entries = getattr(problem, "program_entries", None)
+        entries = problem.program_size(form)
         if entries is None:
             program = build()
             entries = len(program.matrix.values) + len(program.log_matrix.values)
@@ -165,15 +170,17 @@ def _general(
     yield from names
 
 
-def _obstacle(backend: Backend, problem: Any, wanted: ProblemClass | None, form: str | None, options: Options) -> str:
+def _obstacle(
+    backend: Backend, problem: Formulation[Any], wanted: ProblemClass | None, form: str | None, options: Options
+) -> str:
     """Return what rules the backend out for this problem anywhere, installed or not."""
-    special = kind_of(problem) in backend.formulations
+    special = problem.kind in backend.formulations
     if not special and not backend.classes:
         return f"reads {_readable(backend)} only"
     if special and form is not None and not backend.classes:
         return f"reads the problem itself, not its program {form!r}"
     if not special and not reads(backend, wanted):
-        return f"cannot state {wanted.value} programs" if wanted else f"cannot state a {kind_of(problem)}"
+        return f"cannot state {wanted.value} programs" if wanted else f"cannot state a {problem.kind}"
     missed = _dishonoured(backend, options)
     return f"cannot honour {', '.join(missed)}" if missed else ""
 
@@ -190,9 +197,9 @@ def _dishonoured(backend: Backend, options: Options) -> list[str]:
     ]
 
 
-def _merit(backend: Backend, problem: Any, wanted: ProblemClass | None) -> str:
-    if wanted is None or kind_of(problem) in backend.formulations:
-        return f"made for {kind_of(problem)}"
+def _merit(backend: Backend, problem: Formulation[Any], wanted: ProblemClass | None) -> str:
+    if wanted is None or problem.kind in backend.formulations:
+        return f"made for {problem.kind}"
     if wanted in backend.classes:
         return f"reads {wanted.value} programs"
     return f"solves {wanted.value} programs by tangent cuts"
@@ -204,5 +211,5 @@ def _readable(backend: Backend) -> str:
     return " and ".join(part for part in parts if part)
 
 
-def _described(problem: Any) -> str:
-    return f"{problem.problem_class.value} program" if isinstance(problem, Program) else kind_of(problem)
+def _described(problem: Formulation[Any]) -> str:
+    return f"{problem.problem_class.value} program" if isinstance(problem, Program) else problem.kind

@@ -5,26 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from ..formulations.arrays import Floats
 from ..formulations.checks import as_flag
-from ..formulations.errors import EquipoiseError, InvalidInput, UnsupportedProblem
-from ..formulations.program.model import Floats, Program
+from ..formulations.errors import EquipoiseError, InvalidInput
+from ..formulations.program.formulation import Formulation
+from ..formulations.program.model import Program
 from .answers import well_formed, words_of
 from .backend import Answer, Backend, Claim, Task
 from .isolation.run import Isolation, run_isolated
 from .options import Options
 from .reductions.outer_approximation.solve import run_backend
-from .registry import find_backend, kind_of
+from .registry import checked_problem, find_backend
 from .result import HistoryPoint, Limit, Result
-from .selection import CandidateTable, check_form, check_named, choose, weigh
+from .selection import CandidateTable, check_named, choose, weigh
 from .verification.verify import Listener, verified
 
 
 def solve(
-    problem: Any,
+    problem: Formulation[Any],
     backend: str | Backend = "auto",
     *,
     form: str | None = None,
@@ -67,9 +69,9 @@ def solve(
     for other in chosen.backend_options:
         if other != getattr(backend, "name", None):
             find_backend(other)
-    if problem is None:  # backends(None) lists them all
-        raise UnsupportedProblem("cannot solve a NoneType: give a formulation or a Program")
-    check_form(problem, form)
+    problem = checked_problem(problem)
+    if form is not None:
+        problem.check_form(form)
     as_flag("explain", explain)
     if not isinstance(isolate, Isolation):
         as_flag("isolate", isolate)
@@ -78,19 +80,19 @@ def solve(
 
     @cache
     def build() -> Program:
-        program: Program = problem.program(form or problem.forms[0])
-        return program
+        # Every formulation narrows its program to one; the contract cannot, as a Program is a formulation itself.
+        return cast(Program, problem.program(form or problem.forms[0]))
 
     if backend == "auto":
         solver, version = choose(problem, form, chosen, build)
     else:
         solver = backend if not isinstance(backend, str) and hasattr(backend, "probe") else find_backend(backend)
         version = check_named(solver, problem, form, chosen)
-    if chosen.warm_start is not None and hasattr(problem, "check_plan"):
+    if chosen.warm_start is not None:
         problem.check_plan(chosen.warm_start, "warm_start")
     considered = CandidateTable(weigh(problem, form, chosen, build) if explain else ())
 
-    if kind_of(problem) in solver.formulations and form is None:
+    if problem.kind in solver.formulations and form is None:
         task = Task(problem=problem, form="special")
     else:
         program = build()
@@ -98,7 +100,7 @@ def solve(
             problem=problem,
             form=form or problem.forms[0],
             program=program,
-            start=_start(problem, program, form or problem.forms[0], chosen),
+            start=_start(problem, form or problem.forms[0], chosen),
         )
     listener = Listener(task, chosen, started, on_progress)
     answer = _answer(solver, task, chosen, listener, isolate)
@@ -129,11 +131,11 @@ def _answer(solver: Backend, task: Task, options: Options, listener: Listener, i
     return well_formed(answer, task, solver.name)
 
 
-def _start(problem: Any, program: Program, form: str, options: Options) -> Floats | None:
+def _start(problem: Formulation[Any], form: str, options: Options) -> Floats | None:
     if options.warm_start is None:
         return None
     try:
-        start = problem.encode(options.warm_start) if problem is program else problem.encode(options.warm_start, form)
+        start = problem.encode(options.warm_start, form)
     except InvalidInput as error:  # in the caller's words: its plan is our warm_start
         if error.field.partition(".")[0] != "plan":
             raise

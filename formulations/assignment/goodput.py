@@ -10,10 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arrays import Floats, Indices
 from ..checks import as_integers, as_real, as_reals
 from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
-from ..program.model import Floats, Indices, ProblemClass, Program, Residuals
+from ..program.data import ProblemClass, Residuals
+from ..program.formulation import Formulation
+from ..program.model import Program
 from .goodput_plan import GoodputPlan
 
 # What a job without GPUs counts as in a mean of speedups, unless said otherwise: 1% of its fair speed.
@@ -21,7 +24,7 @@ IDLE_SPEEDUP = 0.01
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GoodputAllocation:
+class GoodputAllocation(Formulation[GoodputPlan]):
     """Choose one configuration (type, count of GPUs) for each job, or none, within the GPUs of each type.
 
     Maximises ``(1/N) sum_j u_j``, where ``u_j = sign(p) s_j^p`` (log s_j for p = 0) of the speedup ``s_j = r_j
@@ -82,10 +85,9 @@ class GoodputAllocation:
     current: Indices | None = None
     restart_factors: Floats | None = None
 
-    sense: ClassVar[str] = "max"
+    sense = "max"
     reference: ClassVar[str] = "Qiao et al., Pollux, OSDI 2021, Section 4.2; Jayaram Subramanya et al., Sia, SOSP 2023"
-    problem_class: ClassVar[ProblemClass] = ProblemClass.MILP
-    forms: ClassVar[tuple[str, ...]] = ("configurations",)
+    forms = ("configurations",)
 
     def __post_init__(self) -> None:
         put = self.__dict__.__setitem__
@@ -243,9 +245,14 @@ class GoodputAllocation:
         objective = math.fsum([*self.utilities[index].tolist(), idle]) / len(self.goodputs)
         return objective, Residuals(row=max(0.0, float((used - self.gpus).max())))
 
+    def class_of(self, form: str | None = None) -> ProblemClass:
+        """Return MILP."""
+        self.check_form(form)
+        return ProblemClass.MILP
+
     def program(self, form: str = "configurations", keep: NDArray[np.bool_] | None = None) -> Program:
         """Return the integer program: a binary for each job and configuration, of those in `keep` if it is given."""
-        self._check_form(form)
+        self.check_form(form)
         job, kind, rank = np.nonzero(self.allowed if keep is None else self.allowed & keep)
         build = ProgramBuilder(sense="max")
         choice = build.add_binaries("choice", (len(job),))
@@ -264,7 +271,7 @@ class GoodputAllocation:
         keep: NDArray[np.bool_] | None = None,
     ) -> GoodputPlan:
         """Turn column values of the program, built with the same `keep`, into a plan."""
-        self._check_form(form)
+        self.check_form(form)
         job, kind, rank = np.nonzero(self.allowed if keep is None else self.allowed & keep)
         chosen = values > 0.5
         type_of, count_of = np.zeros((2, len(self.goodputs)), np.int64)
@@ -273,28 +280,20 @@ class GoodputAllocation:
 
     def encode(self, plan: GoodputPlan, form: str = "configurations") -> Floats:
         """Turn a plan into column values of the program, for a warm start."""
-        self._check_form(form)
+        self.check_form(form)
         self.check_plan(plan)
         job, kind, rank = np.nonzero(self.allowed)
         return np.asarray((plan.type_of[job] == kind) & (plan.count_of[job] == rank), dtype=np.float64)
 
-    def check_plan(self, plan: GoodputPlan, name: str = "plan") -> None:
+    def check_plan(self, plan: GoodputPlan, field: str = "plan") -> None:
         """Raise InvalidInput unless `plan` gives each of the jobs a type and a count of the tables."""
         jobs, types, length = self.goodputs.shape
         if not isinstance(plan, GoodputPlan) or plan.type_of.shape != (jobs,) or plan.count_of.shape != (jobs,):
-            raise InvalidInput(name, type(plan).__name__, f"must be a GoodputPlan of {jobs} jobs")
+            raise InvalidInput(field, type(plan).__name__, f"must be a GoodputPlan of {jobs} jobs")
         for part, values, limit in (("type_of", plan.type_of, types), ("count_of", plan.count_of, length)):
             if ((values < 0) | (values >= limit)).any():
                 at = int(np.flatnonzero((values < 0) | (values >= limit))[0])
-                raise InvalidInput(f"{name}.{part}", int(values[at]), f"must be in [0, {limit})", index=at)
-
-    def gap_scale(self, objective: float) -> float:
-        """Return the objective's size."""
-        return max(abs(objective), 1e-9)
-
-    def _check_form(self, form: str) -> None:
-        if form not in self.forms:
-            raise InvalidInput("form", form, f"must be one of {', '.join(self.forms)}")
+                raise InvalidInput(f"{field}.{part}", int(values[at]), f"must be in [0, {limit})", index=at)
 
     def __repr__(self) -> str:
         return f"<GoodputAllocation: {len(self.goodputs)} jobs, {self.gpus.tolist()} GPUs by type, p = {self.power:g}>"

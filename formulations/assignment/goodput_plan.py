@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arrays import Floats, Indices
 from ..checks import as_integers, as_reals
-from ..program.model import Floats, Indices
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .model import Csr, Floats, Program
+from ..arrays import Floats
+from .data import Csr, ProgramData
 
 #: Twice the rounding error of one operation on doubles, relative.
 EPSILON = 2.0**-52
@@ -27,7 +28,7 @@ DAMPING = 1e-13
 FREEDOM = 1e-3
 
 
-def proved_bound(program: Program, duals: Floats, slopes: Floats | None = None, repair: bool = True) -> float:
+def proved_bound(program: ProgramData, duals: Floats, slopes: Floats | None = None, repair: bool = True) -> float:
     """Return the bound on the continuous relaxation that `duals`, shape (rows,), prove; infinite if none.
 
     No feasible point is better, whatever the duals are: weak duality. For a maximisation over rows and bounds,
@@ -65,7 +66,7 @@ def proved_bound(program: Program, duals: Floats, slopes: Floats | None = None, 
         return flip * duality.best(multipliers, repair)
 
 
-def proves_infeasible(program: Program, ray: Floats) -> bool:
+def proves_infeasible(program: ProgramData, ray: Floats) -> bool:
     """Whether the row multipliers `ray`, shape (rows,), of either sign prove that no point satisfies rows and bounds.
 
     They do if they prove that an objective of 0 is below 0, by more than the rounding of that proof (Farkas). The ray
@@ -82,7 +83,7 @@ def proves_infeasible(program: Program, ray: Floats) -> bool:
     return False
 
 
-def implied_bounds(program: Program) -> tuple[Floats, Floats]:
+def implied_bounds(program: ProgramData) -> tuple[Floats, Floats]:
     """Return (lower, upper) by column: its own bounds, or where they are infinite those that single rows imply.
 
     Every point that satisfies rows and bounds satisfies these: they are widened by the rounding of their own sums.
@@ -124,7 +125,7 @@ class _Multipliers:
     slopes: Floats
 
 
-def _usable(program: Program, rows: Floats, slopes: Floats | None, logs: NDArray[np.bool_]) -> _Multipliers | None:
+def _usable(program: ProgramData, rows: Floats, slopes: Floats | None, logs: NDArray[np.bool_]) -> _Multipliers | None:
     """Return multipliers to reckon with, or None where the given ones are no numbers or no slopes."""
     if slopes is None and logs.any():
         raise ValueError("a program with log terms needs the slopes of lines above them")
@@ -134,7 +135,7 @@ def _usable(program: Program, rows: Floats, slopes: Floats | None, logs: NDArray
     return _Multipliers(_allowed(program, rows), given)
 
 
-def _allowed(program: Program, rows: Floats) -> Floats:
+def _allowed(program: ProgramData, rows: Floats) -> Floats:
     wrong = ((rows > 0) & np.isinf(program.row_upper)) | ((rows < 0) & np.isinf(program.row_lower))
     return np.where(wrong, 0.0, rows)
 
@@ -146,7 +147,7 @@ class _Duality:
     A `strict` bound has the rounding of its terms added to it.
     """
 
-    program: Program
+    program: ProgramData
     cost: Floats
     offset: float
     lower: Floats

@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arrays import Floats, Indices
 from ..checks import as_flag, as_reals, same_length
-from ..program.model import Floats, Indices, ProblemClass, Residuals
+from ..program.data import ProblemClass, Residuals
 from .levels import ROUNDING, LevelShares, level_bound
 from .polytope import GpuShares
 
@@ -69,7 +70,7 @@ class MaxMinFairness(LevelShares):
     agnostic: bool = False
     water_filling: bool = False
 
-    sense: ClassVar[str] = "max"
+    sense = "max"
     reference: ClassVar[str] = "Gavel, OSDI 2020, Section 4.1"
 
     def __post_init__(self) -> None:
@@ -87,10 +88,9 @@ class MaxMinFairness(LevelShares):
         """The name by which backends list it."""
         return "MaxMinFairness:water_filling" if self.water_filling else "MaxMinFairness"
 
-    @property
-    def problem_class(self) -> ProblemClass | None:  # type: ignore[override]
-        """LP; None with water filling, which no single program states."""
-        return None if self.water_filling else ProblemClass.LP
+    def class_of(self, form: str | None = None) -> ProblemClass | None:
+        """Return LP; None with water filling, which no single program states."""
+        return None if self.water_filling else super().class_of(form)
 
     @cached_property
     def worth(self) -> Floats:
@@ -105,7 +105,7 @@ class MaxMinFairness(LevelShares):
         """Return the least level and the worst violations of P, recomputed."""
         return self.level_and_residuals(plan)
 
-    def bound_of(self, plan: GpuShares) -> float:
+    def proved_bound(self, plan: GpuShares) -> float:
         """Return the bound on the least level that the plan's prices prove (see `LevelShares`).
 
         With water filling the largest `shortfall` of a level counts like one of the least: the gap is that of all

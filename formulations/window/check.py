@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..program.model import Indices
+from ..arrays import Indices
 
 if TYPE_CHECKING:
     from .problem import ScheduleWindow

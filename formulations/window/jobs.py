@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Floats, Indices
 from ..checks import as_ids, as_integers, as_reals, same_length
 from ..errors import InvalidInput
-from ..program.model import Floats, Indices
 
 # How far the epochs of the regimes may be from total - finished, relative to the total: sums of decimals round.
 EPOCH_TOLERANCE = 1e-6

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..program.model import Indices
+from ..arrays import Indices
 from .plan import WindowPlan
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..program.model import Floats, Indices
+from ..arrays import Floats, Indices
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arrays import Floats, Indices
 from ..checks import as_flag, as_integer, as_real
 from ..errors import InvalidInput
-from ..program.model import Floats, Indices, ProblemClass, Program, Residuals
+from ..program.data import ProblemClass, Residuals
+from ..program.formulation import Formulation
+from ..program.model import Program
 from .jobs import LONGEST_REGIME, JobColumns, Regime, WindowJob, marked, named_as_jobs, refuse
 from .plan import WindowPlan
 from .tables import Tables, tabulate
@@ -22,7 +25,7 @@ MOST_CELLS = 200_000_000  # jobs x rounds; the tables of more would not fit a ma
 __all__ = ["Regime", "ScheduleWindow", "WindowJob"]
 
 
-class ScheduleWindow:
+class ScheduleWindow(Formulation[WindowPlan]):
     """Plan the next rounds of a cluster: every job's regimes in order, gangs whole, no GPU idle that a job could use.
 
     Maximises ``sum_j w_j log UTIL_j - (makespan_weight / makespan_scale) H - restart_penalty * restarts`` with
@@ -68,9 +71,8 @@ class ScheduleWindow:
     NSDI 2023, Eqs 2, 7, 8, 10, 11 and Appendices G and H.
     """
 
-    sense: ClassVar[Literal["max"]] = "max"
-    forms: ClassVar[tuple[str, ...]] = ("counts", "time_indexed")
-    problem_class: ClassVar[ProblemClass] = ProblemClass.MILP
+    sense = "max"
+    forms = ("counts", "time_indexed")
     reference: ClassVar[str] = "Zheng et al., Shockwave, NSDI 2023, Eq. 11"
 
     ids: tuple[str | int, ...]
@@ -231,6 +233,11 @@ class ScheduleWindow:
         """Utilities and remaining run times after n = 0..T rounds, and the weights (see :class:`Tables`)."""
         return tabulate(self)
 
+    def class_of(self, form: str | None = None) -> ProblemClass:
+        """Return MILP."""
+        self.check_form(form)
+        return ProblemClass.MILP
+
     def program(self, form: str = "counts") -> Program:
         """Return the window as a MILP.
 
@@ -242,26 +249,22 @@ class ScheduleWindow:
         """
         from . import programs as window_programs
 
-        self._check_form(form)
+        self.check_form(form)
         return window_programs.counts(self) if form == "counts" else window_programs.time_indexed(self)
 
     def decode(self, values: Floats, duals: Floats | None = None, form: str = "counts") -> WindowPlan:
         """Turn the column values of `program(form)` into a plan that leaves no GPU idle that a job could use."""
         from . import programs as window_programs
 
-        self._check_form(form)
+        self.check_form(form)
         return window_programs.decode(self, values, form)
 
     def encode(self, plan: WindowPlan, form: str = "counts") -> Floats:
         """Turn a plan of this window into column values of `program(form)`, for a warm start."""
         from . import programs as window_programs
 
-        self._check_form(form)
+        self.check_form(form)
         return window_programs.encode(self, plan, self.program(form))
-
-    def _check_form(self, form: str) -> None:
-        if form not in self.forms:
-            raise InvalidInput("form", form, f"must be one of {', '.join(self.forms)}")
 
     def evaluate(self, plan: WindowPlan) -> tuple[float, Residuals]:
         """Return the plan's objective and its worst fault (see :func:`~.window_check.schedule_faults`), recomputed."""

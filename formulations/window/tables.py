@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..program.model import Floats, Indices
+from ..arrays import Floats, Indices
 
 if TYPE_CHECKING:
     from .problem import ScheduleWindow

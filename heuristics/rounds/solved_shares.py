@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ...formulations.arrays import Floats
 from ...formulations.checks import as_flag, as_real, as_reals
 from ...formulations.errors import InvalidInput
-from ...formulations.program.model import Floats
 from ...formulations.shares.max_min_fairness import MaxMinFairness
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.min_total_duration import MinTotalDuration

@@ -16,7 +16,7 @@ from .artifact_programs import ArtifactJobs, conserve_work, counts_of, counts_pr
 from .policy import check_cluster
 
 if TYPE_CHECKING:
-    from ...formulations.program.model import Floats, Indices
+    from ...formulations.arrays import Floats, Indices
     from ...solvers.backend import Backend
     from ...solvers.result import Result
 

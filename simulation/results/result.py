@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.program.model import Floats, Indices
+from ...formulations.arrays import Floats, Indices
 from ..rounds.decisions import SOLVE_COLUMNS
 from ..rounds.rules import RoundRules
 from ..traces.trace import Trace

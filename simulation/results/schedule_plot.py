@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formulations.arrays import Floats, Indices
 from ...formulations.plotting.svg import Frame, document, escape, time_unit, words
-from ...formulations.program.model import Floats, Indices
 from .result import RUN_COLUMNS
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...formulations.arrays import Floats
 from ...formulations.checks import as_integer
 from ...formulations.errors import InvalidInput
-from ...formulations.program.model import Floats
 from ..profiles.table import Profiles
 
 # The name of the GPU type where the caller has only one and gives a number.

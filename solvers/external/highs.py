@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...formulations.errors import InvalidInput
-from ...formulations.program.model import ProblemClass, Program
+from ...formulations.program.data import ProblemClass
+from ...formulations.program.model import Program
 from ..backend import Answer, Availability, Backend, Claim, Progress, Task, gaps
 from ..options import Options
 from ..result import Limit

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...formulations.errors import InvalidInput
-from ...formulations.program.model import ProblemClass
+from ...formulations.program.data import ProblemClass
 from ..backend import Answer, Availability, Backend, Claim, Progress, Task
 from ..options import Options
 from ..result import Limit

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from ...formulations.arrays import Floats
 from ...formulations.errors import UnsupportedProblem
-from ...formulations.program.model import Floats
 from ...formulations.shares.levels import ROUNDING, LevelShares
 from ...formulations.shares.max_min_fairness import MaxMinFairness, held_at
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.polytope import GpuShares
 from ..backend import Answer, Availability, Backend, Claim, Progress, Task
 from ..options import Options
+from ..registry import checked_problem
 from ..result import Limit
 from .decomposition import Crowd, Mix, best_level, best_sum
 from .side_constraints import solve_with_rows
@@ -77,7 +78,7 @@ def nearest_optimum(problem: LevelShares | MaxSumThroughput) -> GpuShares:
     NoSolution
         If least rates cannot be reached.
     """
-    kind = getattr(problem, "kind", type(problem).__name__)
+    kind = checked_problem(problem).kind
     if kind not in KINDS:
         raise UnsupportedProblem(f"no tie-break for a {kind}: it is for {', '.join(KINDS)}")
     if kind == WITH_ROWS:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...formulations.program.model import Floats
+from ...formulations.arrays import Floats
 from ...formulations.shares.kernels import cheapest, margins, most_gained
 from ...formulations.shares.levels import ROUNDING, level_bound
 from ...formulations.shares.polytope import Groups, SharePolytope

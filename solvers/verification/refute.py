@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...formulations.program.model import Floats, Program
+from ...formulations.arrays import Floats
+from ...formulations.program.model import Program
 from .local_search import better_point, gradient, objective_if_sound
 
 # Steps examined: the most promising by their first-order gain.

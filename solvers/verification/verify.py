@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from ...formulations.arrays import Floats
 from ...formulations.program.bounds import proved_bound, proves_infeasible
-from ...formulations.program.model import Floats, Program, Residuals
+from ...formulations.program.data import Residuals
+from ...formulations.program.formulation import Formulation
+from ...formulations.program.model import Program
 from ..answers import as_floats, as_number
 from ..backend import Answer, Claim, Task
 from ..options import Options
@@ -89,19 +92,18 @@ class Found:
         return mine is not None and theirs is not None and sign * (mine - theirs) > 0
 
 
-def better(problem: Any, found: Found, other: Found | None) -> Found:
+def better(problem: Formulation[Any], found: Found, other: Found | None) -> Found:
     """Return the better of two sound plans, the first of equals; of a market, at the prices that prove more."""
     if other is None:
         return found
     best, rest = (other, found) if other.better_than(found, sense(problem)) else (found, other)
-    if hasattr(problem, "with_better_prices"):
-        best.plan = problem.with_better_prices(best.plan, rest.plan)
+    best.plan = problem.improve(best.plan, rest.plan)
     return best
 
 
-def sense(problem: Any) -> float:
+def sense(problem: Formulation[Any]) -> float:
     """Return 1.0 for a maximisation, -1.0 for a minimisation."""
-    return 1.0 if getattr(problem, "sense", "max") == "max" else -1.0
+    return 1.0 if problem.sense == "max" else -1.0
 
 
 def examined(task: Task, given: Any, duals: Floats | None, options: Options) -> Found:
@@ -110,11 +112,11 @@ def examined(task: Task, given: Any, duals: Floats | None, options: Options) -> 
     nothing = Found(None, None, Residuals(math.inf, math.inf, math.inf), None, tolerance)
     if program is None:
         try:
-            objective, residuals = problem.evaluate(given)
-            plan = problem.restated(given) if hasattr(problem, "restated") else given
+            judged = problem.evaluate(given)
+            plan = problem.normalized(given)
         except Exception:  # whatever it is, it is no plan of this problem
             return nothing
-        return Found(plan, objective, residuals, None, tolerance)
+        return nothing if judged is None else Found(plan, judged[0], judged[1], None, tolerance)
     read = as_floats(given)
     if read is None or read.shape != (program.num_columns,) or not np.isfinite(read).all():
         return nothing
@@ -127,10 +129,11 @@ def examined(task: Task, given: Any, duals: Floats | None, options: Options) -> 
             objective = program.objective_at(values)
     except (FloatingPointError, OverflowError, ValueError):
         return nothing
-    plan = problem.decode(values, duals) if problem is program else problem.decode(values, duals, task.form)
-    if not hasattr(problem, "evaluate"):
+    plan = problem.decode(values, duals, task.form)
+    judged = problem.evaluate(plan)
+    if judged is None:
         return Found(plan, objective, residuals, values, tolerance)
-    objective, own = problem.evaluate(plan)
+    objective, own = judged
     pairs = zip(_three(residuals), _three(own), strict=True)
     return Found(plan, objective, Residuals(*(max(a, b) for a, b in pairs)), values, tolerance)
 
@@ -256,8 +259,9 @@ def _bound(
     """Return the bound, and whether it is proved by the backend's duals rather than its word."""
     program, problem = task.program, task.problem
     nothing = sign * math.inf
-    if hasattr(problem, "bound_of"):  # the plan carries its own proof, and no other is taken
-        return (nothing if found is None or found.plan is None else problem.bound_of(found.plan)), True
+    if problem.proves_bounds:  # the plan carries its own proof, and no other is taken
+        proved = None if found is None or found.plan is None else problem.proved_bound(found.plan)
+        return (nothing if proved is None else proved), True
     continuous = program is not None and not program.integer.any()
     duals = answer.duals
     if program is not None and continuous and duals is not None:

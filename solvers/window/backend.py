@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formulations.arrays import Floats, Indices
 from ...formulations.errors import InvalidInput
-from ...formulations.program.model import Floats, Indices, Program
+from ...formulations.program.model import Program
 from ...formulations.window import programs as window_programs
 from ...formulations.window.packing import scheduled
 from ...formulations.window.plan import WindowPlan

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
+from equipoise.formulations.program.formulation import Formulation
 from equipoise.solvers import registry
 from equipoise.solvers.backend import Answer, Availability, Backend, Claim
 
@@ -584,14 +585,19 @@ def test_the_time_spent_building_counts_against_the_limit(install):
     fake = install(Fake(answer(None, bound=None, claim=Claim.STOPPED, limit=Limit.TIME)))
     program = knapsack()
 
-    class Slow:
+    class Slow(Formulation):
         forms = ("matrix",)
-        problem_class = eq.ProblemClass.MILP
         sense = "max"
+
+        def class_of(self, form=None):
+            return eq.ProblemClass.MILP
 
         def program(self, form):
             time.sleep(0.06)
             return program
+
+        def decode(self, values, duals, form):
+            return values
 
     result = eq.solve(Slow(), "fake", time_limit=0.05)
     assert fake.calls[0][1].time_limit == 0.0

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...formulations.checks import as_integer
 from ...formulations.errors import InvalidInput, LicenseLimit, UnsupportedProblem
-from ...formulations.program.model import ProblemClass
+from ...formulations.program.data import ProblemClass
 from ...solvers.registry import accepts, backends, find_backend
 from ...solvers.result import CLOSED_GAP, Reason, Result
 from ...solvers.solve import solve

@@ -26,12 +26,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...formulations.arrays import Floats
 from ...formulations.checks import as_real
 from ...formulations.errors import InvalidInput
 from ...formulations.markets.equilibrium import Equilibrium
 from ...formulations.markets.fisher import FisherMarket
 from ...formulations.markets.market import LEAST_PRICE, Market
-from ...formulations.program.model import Floats
 from ...solvers.options import Options
 from .finding import Finding, Witness
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...formulations.errors import BackendUnavailable, InvalidInput
-from ...formulations.program.model import ProblemClass, Program
+from ...formulations.program.data import ProblemClass
+from ...formulations.program.model import Program
 from ...solvers.isolation.run import Isolation
 from ...solvers.result import Limit, Reason, Result
 from .check import Check, Failure, Skip

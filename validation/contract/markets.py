@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ...formulations.arrays import Floats
 from ...formulations.errors import BackendUnavailable, InvalidInput
 from ...formulations.markets.fisher import FisherMarket
 from ...formulations.markets.market import Market
-from ...formulations.program.model import Floats
 from ...solvers.isolation.run import Isolation
 from ...solvers.result import CLOSED_GAP, Limit, Reason, Result
 from .check import REL_GAP, Check, Failure, Skip

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...formulations.errors import BackendUnavailable, InvalidInput
-from ...formulations.program.model import ProblemClass
+from ...formulations.program.data import ProblemClass
 from ...solvers.backend import OPTIONAL
 from .check import REL_GAP, Check, Failure, Skip
 from .formulations import DRAWS

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...formulations.errors import EquipoiseError, InvalidInput
-from ...formulations.program.model import ProblemClass
+from ...formulations.program.data import ProblemClass
 from ...solvers.backend import Backend
 from ...solvers.registry import columns_text, find_backend, reads
 from . import formulations as contract_formulations

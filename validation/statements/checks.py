@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ...formulations.arrays import Floats, Indices
 from ...formulations.errors import BackendUnavailable, UnsupportedProblem
 from ...formulations.markets.market import Market
 from ...formulations.markets.stochastic.market import StochasticMarket
-from ...formulations.program.model import Floats, Indices
 from ...formulations.window.check import schedule_faults
 from ...formulations.window.problem import ScheduleWindow
 from ...solvers.result import Reason, Result

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...arrays import Floats, Indices
 from ...checks import as_flag, as_integer, as_integers, same_length
 from ...errors import InvalidInput
-from ...program.model import Floats, Indices, ProblemClass, Program, Residuals
+from ...program.data import ProblemClass, Residuals
+from ...program.formulation import Formulation
+from ...program.model import Program
 from .bounds import round_bound
 from .construction import listed, packed
 from .schedule import GangSchedule, worst_gang_fault
@@ -21,7 +24,7 @@ MOST_ROUNDS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class GangMakespan:
+class GangMakespan(Formulation[GangSchedule]):
     """Finish jobs of fixed width as soon as possible: job j holds `gangs[j]` of the GPUs in `rounds[j]` rounds.
 
     Parameters
@@ -60,8 +63,7 @@ class GangMakespan:
     gpus: int
     preemptive: bool = True
 
-    sense: ClassVar[Literal["min"]] = "min"
-    problem_class: ClassVar[ProblemClass] = ProblemClass.MILP
+    sense = "min"
     reference: ClassVar[str] = "Zheng et al., Shockwave, NSDI 2023, Section 8 (OSSP)"
 
     def __post_init__(self) -> None:
@@ -82,7 +84,7 @@ class GangMakespan:
         return "PreemptiveGangMakespan" if self.preemptive else "GangMakespan"
 
     @property
-    def forms(self) -> tuple[str, ...]:
+    def forms(self) -> tuple[str, ...]:  # type: ignore[override]
         """ "time_indexed", and with preemption "patterns" for small clusters."""
         return ("time_indexed", "patterns") if self.preemptive else ("time_indexed",)
 
@@ -103,6 +105,11 @@ class GangMakespan:
             return packed(self.rounds, self.gangs, self.gpus, self.lower_bound)
         return listed(self.rounds, self.gangs, self.gpus)
 
+    def class_of(self, form: str | None = None) -> ProblemClass:
+        """Return MILP."""
+        self.check_form(form)
+        return ProblemClass.MILP
+
     def program(self, form: str = "time_indexed") -> Program:
         """Return the problem as a MILP over the rounds of `list_plan`.
 
@@ -114,7 +121,7 @@ class GangMakespan:
         """
         from . import programs as gang_programs
 
-        self._check_form(form)
+        self.check_form(form)
         if form == "patterns":
             return gang_programs.patterns(self)
         return gang_programs.shared(self) if self.preemptive else gang_programs.through(self)
@@ -123,14 +130,14 @@ class GangMakespan:
         """Turn column values of the program into a schedule."""
         from . import programs as gang_programs
 
-        self._check_form(form)
+        self.check_form(form)
         return gang_programs.decode(self, values, form)
 
     def encode(self, plan: GangSchedule, form: str = "time_indexed") -> Floats:
         """Turn a schedule into column values of the program, for a warm start."""
         from . import programs as gang_programs
 
-        self._check_form(form)
+        self.check_form(form)
         self.check_plan(plan)
         return gang_programs.encode(self, plan, form)
 
@@ -148,10 +155,6 @@ class GangMakespan:
     def gap_scale(self, objective: float) -> float:
         """Return the makespan: a gap of .01 is 1% of it."""
         return max(1.0, abs(objective))
-
-    def _check_form(self, form: str) -> None:
-        if form not in self.forms:
-            raise InvalidInput("form", form, f"must be one of {', '.join(self.forms)}")
 
     def __repr__(self) -> str:
         how = "round-preemptive" if self.preemptive else "non-preemptive"

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...arrays import Floats, Indices
 from ...errors import InvalidInput
 from ...program.builder import ProgramBuilder
-from ...program.model import Floats, Indices, Program
+from ...program.model import Program
 from .construction import from_starts
 from .schedule import GangSchedule
 

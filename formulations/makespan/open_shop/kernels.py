@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from ...program.model import Indices
+from ...arrays import Indices
 
 
 @njit(cache=True)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...arrays import Floats
 from ...checks import as_integer, as_real, as_reals
 from ...errors import InvalidInput
-from ...program.model import Floats, ProblemClass, Program, Residuals
+from ...program.data import ProblemClass, Residuals
+from ...program.formulation import Formulation
+from ...program.model import Program
 from .chain import JobChain
 from .plan import StochasticPlan
 from .process import Process, joint_process, own_process
@@ -22,7 +25,7 @@ MOST_ROUNDS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StochasticMarket:
+class StochasticMarket(Formulation[StochasticPlan]):
     """Maximise ``sum_i B_i log E[U_i]`` over policies for jobs that are finite Markov chains.
 
     In each of T rounds every job is given one action of its grid, which earns it a utility and moves its state; E[U_i]
@@ -75,15 +78,9 @@ class StochasticMarket:
     capacities: Floats
     rounds: int
 
-    sense: ClassVar[Literal["max"]] = "max"
+    sense = "max"
     reference: ClassVar[str] = "Zheng et al., Shockwave, NSDI 2023, Appendix F"
-    form_classes: ClassVar[Mapping[str, ProblemClass]] = {
-        "decoupled": ProblemClass.LOG,
-        "joint": ProblemClass.LOG,
-        "decoupled-deterministic": ProblemClass.MILOG,
-        "joint-deterministic": ProblemClass.MILOG,
-    }
-    forms: ClassVar[tuple[str, ...]] = tuple(form_classes)
+    forms = ("decoupled", "joint", "decoupled-deterministic", "joint-deterministic")
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -140,21 +137,26 @@ class StochasticMarket:
         UnsupportedProblem
             If the product of the chains is too large for a joint form.
         """
-        self._check_form(form)
+        self.check_form(form)
         return self._joint_processes if form.startswith("joint") else self._own_processes
+
+    def class_of(self, form: str | None = None) -> ProblemClass:
+        """Return LOG, or MILOG for a deterministic form."""
+        deterministic = self.check_form(form).endswith("deterministic")
+        return ProblemClass.MILOG if deterministic else ProblemClass.LOG
 
     def program(self, form: str = "decoupled") -> Program:
         """Return the program of a form over the probabilities of rounds, states and actions."""
         from .programs import stochastic_program
 
-        self._check_form(form)
+        self.check_form(form)
         return stochastic_program(self, form)
 
     def decode(self, values: Floats, duals: Floats | None = None, form: str = "decoupled") -> StochasticPlan:
         """Turn column values of `program(form)` into the policy they stand for, and duals into prices."""
         from .programs import decoded_policy
 
-        self._check_form(form)
+        self.check_form(form)
         prices = None
         if form == "decoupled" and duals is not None:
             prices = (
@@ -166,7 +168,7 @@ class StochasticMarket:
         """Turn a plan into column values of `program(form)`, for a warm start; a joint plan serves every form."""
         from .programs import encoded
 
-        self._check_form(form)
+        self.check_form(form)
         own = self._own(plan)
         if form.startswith("joint") and not own.is_joint:
             raise InvalidInput("plan", plan.form, f"a decoupled plan says nothing of the {form} program")
@@ -208,10 +210,6 @@ class StochasticMarket:
         if [np.shape(part) for part in plan.policy] != shapes:
             raise InvalidInput("plan.policy", [np.shape(part) for part in plan.policy], f"must have shapes {shapes}")
         return plan if plan.market is self else replace(plan, market=self)
-
-    def _check_form(self, form: str) -> None:
-        if form not in self.forms:
-            raise InvalidInput("form", form, f"must be one of {', '.join(self.forms)}")
 
     def __repr__(self) -> str:
         states = sum(chain.num_states for chain in self.chains)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...arrays import Floats, Indices
 from ...errors import InvalidInput
-from ...program.model import Floats, Indices
 
 if TYPE_CHECKING:
     from os import PathLike

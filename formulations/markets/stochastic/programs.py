@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...arrays import Floats, Indices
 from ...program.builder import ProgramBuilder, Term
-from ...program.model import Floats, Indices, Program
+from ...program.model import Program
 from .process import Process
 
 if TYPE_CHECKING:

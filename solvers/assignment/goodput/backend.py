@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.assignment.goodput import GoodputAllocation
 from ....formulations.assignment.goodput_plan import GoodputPlan
-from ....formulations.program.model import Floats
 from ...backend import Answer, Availability, Backend, Claim, Progress, Task, unheard
 from ...external.highs import BACKEND as HIGHS
 from ...options import Options

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats, Indices
 from ....formulations.assignment.goodput import GoodputAllocation
 from ....formulations.assignment.goodput_plan import GoodputPlan
-from ....formulations.program.model import Floats, Indices
 
 MOST_CUTS = 200
 # The bound is good enough once cuts can lower it by no more than this, relatively.

@@ -6,9 +6,9 @@ import time
 
 import numpy as np
 
+from ....formulations.arrays import Floats, Indices
 from ....formulations.assignment.allox import AlloxMatching
 from ....formulations.assignment.allox_plan import AlloxPlan
-from ....formulations.program.model import Floats, Indices
 from ...backend import Answer, Availability, Backend, Claim, Progress, Task
 from ...options import Options
 from ...result import Limit

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.markets.equilibrium import Equilibrium
 from ....formulations.markets.volatile import VolatileFisherMarket
-from ....formulations.program.model import Floats
 from ...backend import Answer, Claim, Progress
 from ...options import Options
 from ...result import CLOSED_GAP, Limit

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any, Protocol
 
+from ....formulations.arrays import Floats
 from ....formulations.errors import InvalidInput
-from ....formulations.program.model import Floats
 from ...options import Options
 from ...result import Limit
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from ....formulations.errors import BackendUnavailable, InvalidInput, LicenseLimit
-from ....formulations.program.model import ProblemClass, Program
+from ....formulations.program.data import ProblemClass
+from ....formulations.program.model import Program
 from ....formulations.program.to_gurobi import gurobi_model, log_terms
 from ...backend import Answer, Availability, Backend, Claim, Progress, Task, gaps
 from ...options import Options

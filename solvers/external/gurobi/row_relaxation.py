@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ....formulations.arrays import Floats, Indices
 from ....formulations.errors import LicenseLimit
-from ....formulations.program.model import Csr, Floats, Indices, Program
+from ....formulations.program.data import Csr
+from ....formulations.program.model import Program
 from ...backend import Answer, Availability, Backend, Claim, Progress, Task
 from ...options import Options
 from ...reductions.outer_approximation.points import is_first, is_last, starts_of

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ....formulations.program.model import Floats, Program
+from ....formulations.arrays import Floats
+from ....formulations.program.model import Program
 from ....formulations.program.to_gurobi import gurobi_values, log_terms, status_name
 from ...backend import Answer, Claim, Progress, Task
 from ...options import Options

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.checks import as_real
 from ....formulations.errors import InvalidInput
-from ....formulations.program.model import Floats, ProblemClass, Program
+from ....formulations.program.data import ProblemClass
+from ....formulations.program.model import Program
 from ...backend import Answer, Availability, Backend, Claim, Progress, Task, gaps
 from ...options import Options
 from ...result import Limit

@@ -10,7 +10,8 @@ from typing import Any
 
 from ....formulations.errors import BackendNotFound, UnsupportedProblem
 from ....formulations.program.bounds import proved_bound
-from ....formulations.program.model import ProblemClass, Program
+from ....formulations.program.data import ProblemClass
+from ....formulations.program.model import Program
 from ...backend import Availability, Backend, Claim
 from ...options import Options
 from ...result import Limit

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from ....formulations.errors import InvalidInput
-from ....formulations.program.model import ProblemClass, Program
+from ....formulations.program.data import ProblemClass
+from ....formulations.program.model import Program
 from ....formulations.program.to_pyomo import pyomo_variables
 from ...backend import Claim, gaps
 from ...options import Options

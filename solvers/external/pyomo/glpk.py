@@ -7,7 +7,8 @@ import re
 from typing import Any
 
 from ....formulations.errors import InvalidInput
-from ....formulations.program.model import ProblemClass, Program
+from ....formulations.program.data import ProblemClass
+from ....formulations.program.model import Program
 from ...backend import Claim, gaps
 from ...options import Options
 from ...result import Limit

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.errors import InvalidInput
-from ....formulations.program.model import Csr, Floats, ProblemClass, Program
+from ....formulations.program.data import Csr, ProblemClass
+from ....formulations.program.model import Program
 from ...backend import Claim
 from ...options import Options
 from ...result import Limit

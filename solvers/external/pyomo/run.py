@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ....formulations.program.model import Floats, Program
+from ....formulations.arrays import Floats
+from ....formulations.program.model import Program
 from ....formulations.program.to_pyomo import pyomo_constraints, pyomo_model, pyomo_variables
 from ...backend import Answer, Availability, Backend, Claim, Progress, Task
 from ...options import Options

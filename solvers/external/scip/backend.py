@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ....formulations.program.model import Floats, ProblemClass, Program
+from ....formulations.arrays import Floats
+from ....formulations.program.data import ProblemClass
+from ....formulations.program.model import Program
 from ...backend import Answer, Availability, Backend, Claim, Progress, Task, gaps
 from ...options import Options
 from ...result import Limit

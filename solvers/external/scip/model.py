@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.errors import InvalidInput
-from ....formulations.program.model import Floats, ProblemClass, Program
+from ....formulations.program.data import ProblemClass
+from ....formulations.program.model import Program
 from ...backend import Progress
 
 # What SCIP takes for infinite.

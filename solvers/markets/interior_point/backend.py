@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.checks import as_integer
 from ....formulations.errors import InvalidInput
 from ....formulations.markets.equilibrium import Equilibrium
 from ....formulations.markets.fisher import FisherMarket
 from ....formulations.markets.volatile import VolatileFisherMarket
-from ....formulations.program.model import Floats
 from ...backend import Answer, Availability, Backend, Claim, Progress, Task
 from ...options import Options
 from ...result import CLOSED_GAP

@@ -10,7 +10,7 @@ from enum import Enum
 
 import numpy as np
 
-from ....formulations.program.model import Floats
+from ....formulations.arrays import Floats
 from ...result import Limit
 from .newton import InteriorPoint
 from .pairs import Edges

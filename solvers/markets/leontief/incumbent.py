@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.markets.volatile import VolatileFisherMarket
-from ....formulations.program.model import Floats
 from ...backend import Answer, Claim, Progress
 from ...options import Options
 from ...result import CLOSED_GAP, Limit

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.checks import as_integer, as_real
 from ....formulations.errors import InvalidInput
-from ....formulations.program.model import Floats
 from .bids import State
 from .linear import VARIANTS, Variant, respond
 

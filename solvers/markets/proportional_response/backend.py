@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.checks import as_integer
 from ....formulations.errors import InvalidInput
 from ....formulations.markets.equilibrium import Equilibrium
 from ....formulations.markets.fisher import FisherMarket
 from ....formulations.markets.market import Market
-from ....formulations.program.model import Floats
 from ...backend import Answer, Availability, Backend, Claim, Progress, Task
 from ...options import Options
 from ...result import CLOSED_GAP, Limit
@@ -100,7 +100,7 @@ class ProportionalResponse(Backend):
             notes.append(run.warm.note)
         elif options.warm_start is not None:
             notes.append("warm start rejected: it breaks the capacities")
-        closed = (market.bound_of(plan) - market.welfare(plan.utilities)) / market.total_budget <= gap
+        closed = (market.proved_bound(plan) - market.welfare(plan.utilities)) / market.total_budget <= gap
         return Answer(
             claim=Claim.SOLVED if closed else Claim.STOPPED,
             limit=None if closed else limit,
@@ -139,14 +139,14 @@ class _Warm:
         welfare, residuals = market.evaluate(given)
         if not residuals.worst <= options.feasibility_tol:
             return None
-        gap = (market.bound_of(given) - welfare) / market.total_budget
+        gap = (market.proved_bound(given) - welfare) / market.total_budget
         plan = market.equilibrium(given.allocation, np.asarray(given.prices, dtype=np.float64))
         return cls(plan=plan, welfare=welfare, gap=gap, note=f"warm start accepted, objective {welfare:.12g}")
 
     def improved(self, market: Market, found: Equilibrium) -> Equilibrium:
         """Return the better allocation with the better prices of the two plans."""
         more = market.welfare(self.plan.utilities) > market.welfare(found.utilities)
-        less = market.bound_of(self.plan) < market.bound_of(found)
+        less = market.proved_bound(self.plan) < market.proved_bound(found)
         if not (more or less):
             return found
         return market.equilibrium((self.plan if more else found).allocation, (self.plan if less else found).prices)

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ....formulations.program.model import Floats
+from ....formulations.arrays import Floats
 
 # The logarithm of a utility of 0: finite, so that no product of it is undefined.
 NOTHING = -1e30

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ....formulations.program.model import Floats
+from ....formulations.arrays import Floats
 from .bids import LEAST_SHARE, Entries, Lists, State
 from .unit_costs import Report
 

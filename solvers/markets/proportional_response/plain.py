@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.markets.volatile import VolatileFisherMarket
-from ....formulations.program.model import Floats
 from .price_path import PathOutcome
 from .unit_costs import Report
 

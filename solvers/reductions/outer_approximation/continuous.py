@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....formulations.program.model import Floats, Program
+from ....formulations.arrays import Floats
+from ....formulations.program.model import Program
 from ...backend import Answer, Claim
 from ...result import Limit
 from .feasibility import NOTHING, WORTH, interior_program, nothing_inside, recession_program

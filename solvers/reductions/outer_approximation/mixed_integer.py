@@ -8,7 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....formulations.program.model import Floats, ProblemClass, Program
+from ....formulations.arrays import Floats
+from ....formulations.program.data import ProblemClass
+from ....formulations.program.model import Program
 from ...backend import Answer, Claim
 from ...result import Limit
 from .continuous import FINE_RATIO, ContinuousRounds

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ....formulations.program.model import Floats, ProblemClass
+from ....formulations.arrays import Floats
+from ....formulations.program.data import ProblemClass
 from ...backend import Answer, Backend, Claim, Progress, Task
 from ...options import Options
 from ..objective_scale import lowered, lowering, raised, raising_factor

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.errors import LicenseLimit, UnsupportedProblem
 from ....formulations.program.bounds import proved_bound
-from ....formulations.program.model import Floats, Program
+from ....formulations.program.model import Program
 from ...answers import well_formed
 from ...backend import Answer, Backend, Claim, Progress, Task
 from ...options import Options

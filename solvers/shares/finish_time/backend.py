@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....formulations.program.model import Floats
+from ....formulations.arrays import Floats
 from ....formulations.shares.finish_time.problem import FinishTimeFairness
 from ....formulations.shares.polytope import GpuShares
 from ...backend import Answer, Availability, Backend, Claim, Progress, Task

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 import equipoise as eq
 from equipoise.formulations.program.bounds import implied_bounds, proved_bound, proves_infeasible
-from equipoise.formulations.program.model import Csr
+from equipoise.formulations.program.data import Csr
 
 NAN, INF = math.nan, math.inf
 

@@ -138,7 +138,7 @@ def test_a_plan_that_stops_at_the_first_level_is_short():
     problem = eq.MaxMinFairness([[1.0]] * 4, [1, 1, 2, 4], [7], water_filling=True)
     plan = eq.GpuShares(np.array([[1.0], [1.0], [0.5], [0.25]]), np.zeros(1), level_prices=np.array([[1 / 7]]))
     assert problem.shortfall(plan) == pytest.approx(2 / 3)
-    assert problem.bound_of(plan) == pytest.approx(3.0)  # a gap of two thirds counts like one of the least level
+    assert problem.proved_bound(plan) == pytest.approx(3.0)  # a gap of two thirds counts like one of the least level
 
 
 def test_no_general_backend_takes_water_filling_for_less():

@@ -33,7 +33,7 @@ def gap_of(market, plan):
     """(D - P) / sum B from the market's own arithmetic, and that the plan keeps to the capacities."""
     welfare, residuals = market.evaluate(plan)
     assert residuals.worst <= 1e-9
-    return (market.bound_of(plan) - welfare) / market.total_budget
+    return (market.proved_bound(plan) - welfare) / market.total_budget
 
 
 def linear_market(rng, sparse=False):
@@ -126,7 +126,7 @@ def test_what_a_round_is_judged_to_be_worth_is_what_the_market_says():
         plan = market.equilibrium(sp.csr_array(shares) if sparse else shares, prices / market.capacities)
         unit = market.budgets @ np.log(market.largest * market.budgets / market.total_budget)
         assert market.total_budget * welfare + unit == pytest.approx(market.welfare(plan.utilities), abs=1e-10)
-        assert market.total_budget * bound + unit == pytest.approx(market.bound_of(plan), abs=1e-10)
+        assert market.total_budget * bound + unit == pytest.approx(market.proved_bound(plan), abs=1e-10)
         assert entries.bound(log_prices) == pytest.approx(bound, abs=1e-12)
 
 
@@ -428,7 +428,7 @@ def test_plans_reported_on_the_way_are_plans(name, monkeypatch):
     for objective, bound, plan in given_plans:
         if plan is not None:
             assert market.welfare(plan.utilities) == pytest.approx(objective, abs=1e-9)
-            assert market.bound_of(plan) == pytest.approx(bound, abs=1e-9)
+            assert market.proved_bound(plan) == pytest.approx(bound, abs=1e-9)
             assert gap_of(market, plan) >= -1e-12
 
 
@@ -460,7 +460,7 @@ def test_arrays_are_solved_to_a_gap_that_the_market_confirms():
     assert gap_of(market, plan) == pytest.approx(found.gap, abs=1e-9)
     assert found.gap <= 1e-6
     assert found.objective == pytest.approx(market.welfare(plan.utilities), abs=1e-9)
-    assert found.bound == pytest.approx(market.bound_of(plan), abs=1e-6)
+    assert found.bound == pytest.approx(market.proved_bound(plan), abs=1e-6)
     np.testing.assert_array_equal(found.allocation(slice(3, 9)), allocation[3:9])
 
 
