@@ -42,9 +42,9 @@ from .formulations.shares.min_total_duration import MinTotalDuration
 from .formulations.shares.polytope import GpuShares
 from .formulations.window.plan import WindowPlan
 from .formulations.window.problem import Regime, ScheduleWindow, WindowJob
+from .solvers.backend_table import BackendRow, BackendTable, backends
 from .solvers.isolation.run import Isolation
 from .solvers.options import Options
-from .solvers.registry import BackendRow, BackendTable, backends
 from .solvers.result import HistoryPoint, Limit, Reason, Result, Termination, TerminationReason
 from .solvers.selection import Candidate, CandidateTable, candidates
 from .solvers.solve import solve

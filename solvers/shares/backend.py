@@ -17,8 +17,8 @@ from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.polytope import GpuShares
 from ..backend import Answer, Availability, Backend, Claim, Progress, Task
 from ..options import Options
-from ..registry import checked_problem
 from ..result import Limit
+from ..selection import checked_problem
 from .decomposition import Crowd, Mix, best_level, best_sum
 from .side_constraints import solve_with_rows
 from .tie_break import MATCHED, nearest_shares
