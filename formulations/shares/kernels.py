@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ..compiled import compiled
 
 
-@njit(cache=True)
+@compiled()
 def alike(rows: Any) -> Any:
     """Find equal rows, shape (N, C), by a table of their bits.
 
@@ -51,7 +52,7 @@ def alike(rows: Any) -> Any:
     return first[:groups].copy(), of_job, sizes[:groups].copy()
 
 
-@njit(cache=True)
+@compiled()
 def hull_point(worth: Any, cost: Any, least: float) -> Any:
     """Find the cheapest shares x >= 0, sum x <= 1, worth.x >= least of one job: a point of a lower hull.
 
@@ -96,7 +97,7 @@ def hull_point(worth: Any, cost: Any, least: float) -> Any:
             return y, y, before, at, (least - base) / (slope - base)
 
 
-@njit(cache=True)
+@compiled()
 def cheapest(
     worth: Any, gangs: Any, counts: Any, prices: Any, reward: float, least: Any, rising: float, usage: Any
 ) -> Any:
@@ -134,7 +135,7 @@ def cheapest(
     return total, slope, gained
 
 
-@njit(cache=True)
+@compiled()
 def most_gained(rates: Any, gangs: Any, counts: Any, prices: Any, usage: Any) -> Any:
     """Find what all jobs gain at most: the sum of counts_i max(0, max_k (rates_ik - gangs_i prices_k)).
 
@@ -159,7 +160,7 @@ def most_gained(rates: Any, gangs: Any, counts: Any, prices: Any, usage: Any) ->
     return total, reached
 
 
-@njit(cache=True)
+@compiled()
 def dearer(worth: Any, gangs: Any, prices: Any, least: Any) -> Any:
     """Return what one more unit of its rate costs each job that reaches `least` at least cost, shape (G,)."""
     groups, kinds = worth.shape
@@ -172,7 +173,7 @@ def dearer(worth: Any, gangs: Any, prices: Any, least: Any) -> Any:
     return rise
 
 
-@njit(cache=True)
+@compiled()
 def add_cheapest(worth: Any, gangs: Any, prices: Any, reward: float, least: Any, weight: float, shares: Any) -> None:
     """Add `weight` times the shares that `cheapest` finds to `shares`, shape (G, K)."""
     groups, kinds = worth.shape
@@ -189,7 +190,7 @@ def add_cheapest(worth: Any, gangs: Any, prices: Any, reward: float, least: Any,
             shares[i, before] += weight * (1.0 - share)
 
 
-@njit(cache=True)
+@compiled()
 def margins(worth: Any, gangs: Any, prices: Any) -> Any:
     """Return each job's best type at prices (-1: none), and by how much prices may move before another is as good."""
     groups, kinds = worth.shape

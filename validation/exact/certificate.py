@@ -139,6 +139,8 @@ def exact_certificate(
     ['1', '1', '1']
     """
     given = Reading(market, allocation, prices)
+    if given.implied:  # pivots need no better ones, and no solver
+        given = Reading(market, given.given, given.implied_prices)
     if isinstance(market, VolatileFisherMarket) and market.family == "linear":
         linear = market.static
     elif isinstance(market, FisherMarket):

@@ -69,7 +69,7 @@ def judge_stochastic(market: StochasticMarket) -> Iterator[Judged]:
     scale = market.gap_scale(joint.objective)
     yield _judged(
         "decoupled is a relaxation: its bound is no less than the joint optimum",
-        "Shockwave, Appendix F, put right",
+        "Shockwave, Appendix F, Eq. 6 (the joint program), relaxed",
         joint.objective - decoupled.bound,
         ROUNDING * scale,
     )

@@ -33,7 +33,8 @@ class StochasticMarket(Formulation[StochasticPlan]):
 
     - "decoupled" (the default): every job looks at its own state only, and the capacity of a round holds in
       expectation. A relaxation of "joint", and the only form for more than a few jobs.
-    - "joint": one policy sees all states, and every round keeps the capacity on every path. Exact; tiny instances.
+    - "joint", the paper's: one policy sees all states, and every round keeps the capacity on every path. Exact; tiny
+      instances.
     - "decoupled-deterministic", "joint-deterministic": the same with one certain action in each round and state, by
       binaries. They may have no plan at all: two jobs and one indivisible unit in one round.
 
@@ -58,8 +59,11 @@ class StochasticMarket(Formulation[StochasticPlan]):
     Notes
     -----
     Eq. 6, Appendix F of P. Zheng et al. ("Shockwave: Fair and Efficient Cluster Scheduling for Dynamic Adaptation in
-    Machine Learning", NSDI 2023), with the standard flow constraints of occupancy measures (E. Altman, "Constrained
-    Markov Decision Processes", Chapman and Hall, 1999). What the appendix states differently is in docs/errata.md.
+    Machine Learning", NSDI 2023). Its program is the "joint" one: a probability for each round, the states of all jobs
+    and the amounts of all, 0 where the amounts exceed the capacity, with the flow constraints of occupancy measures (E.
+    Altman, "Constrained Markov Decision Processes", Chapman and Hall, 1999). Eq. 6 sums utility over t = 1, ..., T - 1;
+    here every round earns, so that Eq. 6 is "joint" with one round less. The text of the appendix restricts itself to
+    deterministic policies: "joint-deterministic". The decoupled forms are not in the paper (docs/errata.md).
 
     Examples
     --------

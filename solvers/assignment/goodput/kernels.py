@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ....formulations.compiled import compiled
 
 
-@njit(cache=True)
+@compiled()
 def best_counts(gains: Any, starts: Any, counts: Any, gpus: Any) -> Any:
     """Return how many GPUs each job gets so that the sum of gains is greatest, shape (N,); the first best count counts.
 
