@@ -58,7 +58,7 @@ def reads(backend: Backend, wanted: ProblemClass | None) -> bool:
     if wanted is None:
         return False
     linear = {ProblemClass.LOG: ProblemClass.LP, ProblemClass.MILOG: ProblemClass.MILP}.get(wanted, wanted)
-    return wanted in backend.classes or (backend.takes_tangents and linear in backend.classes)
+    return wanted in backend.classes or (backend.supports_outer_approximation and linear in backend.classes)
 
 
 def accepts(backend: Backend, problem: Any, form: str | None = None) -> bool:

@@ -78,9 +78,9 @@ def weigh(problem: Any, form: str | None, options: Options, build: Callable[[], 
     for name in chain(special, _general(problem, wanted, options, build, why)):
         backend = find_backend(name)
         version, reason = "", _obstacle(backend, problem, wanted, form, options)
+        reason = reason or backend.skip_reason(problem, options)
         if not reason and taken:
             reason = f"{taken} comes first" + why.get(name, "")
-        reason = reason or backend.defers(problem, options)
         if not reason:
             found = backend.probe()
             version = found.version
@@ -115,13 +115,13 @@ def check_named(backend: Backend, problem: Any, form: str | None, options: Optio
     if form is not None and not backend.classes:
         raise InvalidInput("form", form, f"{name} reads the problem itself; name a general backend instead")
     for other in options.backend_options:
-        if other != name and other not in backend.uses:
+        if other != name and other not in backend.delegates_to:
             raise InvalidInput("backend_options", other, f"the chosen backend is {name!r}: these would be ignored")
     for option in _dishonoured(backend, options):
         able = _usable_first(
             row
             for row, other in ((row, find_backend(row)) for row in BACKENDS)
-            if option in other.honours and accepts(other, problem, form) and (form is None or other.classes)
+            if option in other.supported_options and accepts(other, problem, form) and (form is None or other.classes)
         )
         advice = f"; use backend={able[0]!r} or leave it out" if able else "; leave it out"
         raise InvalidInput(option, getattr(options, option), f"the {name} backend cannot honour it{advice}")
@@ -184,7 +184,7 @@ def _dishonoured(backend: Backend, options: Options) -> list[str]:
     return [
         name
         for name in OPTIONAL
-        if name not in backend.honours
+        if name not in backend.supported_options
         and (value := getattr(options, name)) is not getattr(plain, name)
         and (name == "warm_start" or value != getattr(plain, name))
     ]
