@@ -1,15 +1,21 @@
-"""The door every backend comes through: what it declares, what it is given, what it answers."""
+"""The interface of every backend: what it declares, what it is given, what it answers."""
 
 from __future__ import annotations
 
+import re
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..formulations.errors import InvalidInput
 from ..formulations.program.data import ProblemClass
 from ..formulations.program.model import Program
 from .options import Options
@@ -17,6 +23,13 @@ from .result import Limit
 
 #: Common options that a backend may be unable to honour; one that is set and not honoured is refused.
 OPTIONAL = ("threads", "seed", "warm_start", "log")
+#: Members of a Backend by their former names.
+RENAMED = {
+    "honours": "supported_options",
+    "uses": "delegates_to",
+    "takes_tangents": "supports_outer_approximation",
+    "defers": "skip_reason",
+}
 
 
 class Progress(Protocol):
@@ -31,8 +44,8 @@ class Progress(Protocol):
         ...
 
 
-def unheard(objective: float | None, bound: float, incumbent: Any = None) -> None:
-    """Take the progress of a solve inside another, which is not that of the problem at hand."""
+def ignore_progress(*report: Any, **more: Any) -> None:
+    """Ignore a report: of a solve inside another, whose progress is not that of the problem at hand."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +64,6 @@ class Availability:
     version: str = ""
     reason: str = ""
     limit: str = ""
-
-    @staticmethod
-    def with_numba(version: str) -> Availability:
-        """Return whether numba is installed, all that most of our own methods need."""
-        if find_spec("numba") is None:
-            return Availability(False, reason="numba is not installed: pip install numba")
-        return Availability(True, version)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,53 +151,111 @@ class Answer:
             raise ValueError(f"an answer {self.claim.name} {'needs' if stopped else 'has no'} limit")
 
 
-class Backend(Protocol):
-    """A solver behind the common door; subclass it for the defaults.
+class Backend(ABC):
+    """The base of every backend: a subclass declares what it is, and says how it solves.
 
     Attributes
     ----------
     name : str
     licence : str
         Of the solver behind it.
+    version : str
+        Of a method that is written here; by default that of the first package in `requires`.
+    requires : tuple of str
+        Packages that must be importable, with the oldest version where one is asked for: "ortools>=9.15".
+    extra : str
+        The extra of equipoise that installs them; empty for none.
     classes : frozenset of ProblemClass
         Programs it reads (general backends). Programs with log terms reach one that does not read them as tangent
         cuts, so LP gives LOG and MILP gives MILOG as well.
     formulations : frozenset of str
         Formulations it reads directly (special backends), by the name of the type or by their own `kind`.
-    honours : frozenset of str
+    supported_options : frozenset of str
         Which of the `OPTIONAL` common options it honours. The others are honoured by all.
-    uses : frozenset of str
+    covered_options : mapping of str to str
+        Options of the solver that a common option states already, with the name of that.
+    known_options : frozenset of str or None
+        The options of its own that it takes, none by default; None if the solver itself knows them.
+    delegates_to : frozenset of str
         Backends it may hand work to; their `backend_options` are passed on.
     isolated : bool
         Whether it always runs in a process of its own.
-    takes_tangents : bool
+    supports_outer_approximation : bool
         Whether programs with log terms may be handed to it as tangent cuts.
     """
 
     name: str
     licence: str
+    version: str = ""
+    requires: tuple[str, ...] = ()
+    extra: str = ""
     classes: frozenset[ProblemClass] = frozenset()
     formulations: frozenset[str] = frozenset()
-    honours: frozenset[str] = frozenset()
-    uses: frozenset[str] = frozenset()
+    supported_options: frozenset[str] = frozenset()
+    covered_options: ClassVar[Mapping[str, str]] = {}
+    known_options: frozenset[str] | None = frozenset()
+    delegates_to: frozenset[str] = frozenset()
     isolated: bool = False
-    takes_tangents: bool = True
+    supports_outer_approximation: bool = True
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        for old, new in RENAMED.items():
+            if old in cls.__dict__:
+                message = f"{cls.__name__}.{old} of a Backend is called {new} now"
+                warnings.warn(message, DeprecationWarning, stacklevel=2)
+                setattr(cls, new, cls.__dict__[old])
 
     def probe(self) -> Availability:
-        """Say whether it can run here; never raise."""
-        ...
+        """Return whether it can run here, without importing what it requires; never raise."""
+        versions: list[str] = []
+        for each in self.requires:
+            package, _, oldest = each.partition(">=")
+            install = f"pip install 'equipoise[{self.extra}]'" if self.extra else f"pip install {package}"
+            if find_spec(package) is None:
+                return Availability(False, "".join(versions[:1]), f"{package} is not installed: {install}")
+            try:
+                found = version(package)
+            except PackageNotFoundError:
+                return Availability(False, reason=f"{package} is not installed completely: {install}")
+            if oldest and _numbers(found) < _numbers(oldest):
+                return Availability(False, found, f"{package} {found} is too old: pip install '{each}'")
+            versions.append(found)
+        return Availability(True, self.version or next(iter(versions), ""))
 
-    def defers(self, problem: Any, options: Options) -> str:
-        """Say why "auto" should leave this problem to a later backend that can take it; empty if it should not."""
+    def skip_reason(self, problem: Any, options: Options) -> str:
+        """Return why "auto" should leave this problem to a later backend that can take it; empty if it should not."""
         return ""
 
+    def backend_options(self, options: Options) -> dict[str, Any]:
+        """Return the options meant for this backend alone, checked.
+
+        Raises
+        ------
+        InvalidInput
+            For an option that a common option states already, or that is not in `known_options`.
+        """
+        own = dict(options.backend_options.get(self.name, {}))
+        for name, value in own.items():
+            field = f"backend_options[{self.name!r}][{name!r}]"
+            if name in self.covered_options:
+                raise InvalidInput(field, value, f"use {self.covered_options[name]}= instead")
+            if self.known_options is not None and name not in self.known_options:
+                known = ", ".join(sorted(self.known_options))
+                raise InvalidInput(field, value, f"its options are {known}" if known else "it has no options")
+        return own
+
+    @abstractmethod
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve the task within the options, honouring every one of them.
 
         Raise InvalidInput for an own option that is wrong and LicenseLimit for a program too large; an ordinary
         outcome is an Answer.
         """
-        ...
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", release)))
 
 
 def gaps(program: Program, options: Options) -> tuple[float, float]:

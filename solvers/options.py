@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -71,21 +72,16 @@ class Options:
                 raise InvalidInput(f"backend_options[{name!r}]", own, "must map option names to values")
 
     def own(self, backend: str, covered: Mapping[str, str]) -> dict[str, Any]:
-        """Return the options meant for `backend` alone; InvalidInput if one says what a common option says.
+        """Return the options meant for `backend` alone. Deprecated: `Backend.backend_options` checks them as well.
 
-        `covered` maps a backend's option to the common option that already states it.
+        `covered` maps a backend's option to the common option that already states it; InvalidInput if one is set.
         """
+        warnings.warn("Options.own is replaced by Backend.backend_options", DeprecationWarning, stacklevel=2)
         own = dict(self.backend_options.get(backend, {}))
         for name, common in covered.items():
             if name in own:
                 raise InvalidInput(f"backend_options[{backend!r}][{name!r}]", own[name], f"use {common}= instead")
         return own
-
-    def no_own(self, backend: str) -> None:
-        """Raise InvalidInput if there are options meant for `backend` alone: it has none."""
-        own = self.own(backend, {})
-        if own:
-            raise InvalidInput(f"backend_options[{backend!r}]", sorted(own), "it has no options")
 
     def with_time(self, seconds: float | None) -> Options:
         """Return the same options with another time limit."""

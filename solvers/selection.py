@@ -188,13 +188,14 @@ class Selection:
             why = f"{name} reads the problem itself; name a general backend instead"
             raise InvalidInput("form", info.asked_form, why)
         for other in options.backend_options:
-            if other != name and other not in backend.uses:
+            if other != name and other not in backend.delegates_to:
                 raise InvalidInput("backend_options", other, f"the chosen backend is {name!r}: these would be ignored")
         for option in _unsupported_options(backend, options):
             able = self._first_usable(
                 other
                 for other in self._backends
-                if option in other.honours and accepts(other, info) and (info.asked_form is None or other.classes)
+                if option in other.supported_options and accepts(other, info)
+                if info.asked_form is None or other.classes
             )
             advice = f"; use backend={able!r} or leave it out" if able else "; leave it out"
             raise InvalidInput(option, getattr(options, option), f"the {name} backend cannot honour it{advice}")
@@ -222,9 +223,9 @@ class Selection:
         taken = ""
         for backend, why_later in self._ordered():
             version, reason = "", self._obstacle(backend)
+            reason = reason or backend.skip_reason(self.info.problem, self.options)
             if not reason and taken:
                 reason = f"{taken} comes first{why_later}"
-            reason = reason or backend.defers(self.info.problem, self.options)
             if not reason:
                 found = self._probe(backend)
                 version, reason = found.version, _unavailable(found)
@@ -280,7 +281,7 @@ def reads(backend: Backend, wanted: ProblemClass | None) -> bool:
     if wanted is None:
         return False
     linear = {ProblemClass.LOG: ProblemClass.LP, ProblemClass.MILOG: ProblemClass.MILP}.get(wanted, wanted)
-    return wanted in backend.classes or (backend.takes_tangents and linear in backend.classes)
+    return wanted in backend.classes or (backend.supports_outer_approximation and linear in backend.classes)
 
 
 def accepts(backend: Backend, info: ProblemInfo) -> bool:
@@ -293,7 +294,7 @@ def _unsupported_options(backend: Backend, options: Options) -> list[str]:
     return [
         name
         for name in OPTIONAL
-        if name not in backend.honours
+        if name not in backend.supported_options
         and (value := getattr(options, name)) is not getattr(DEFAULTS, name)
         and (name == "warm_start" or value != getattr(DEFAULTS, name))
     ]

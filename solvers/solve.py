@@ -17,7 +17,7 @@ from .answers import well_formed, words_of
 from .backend import Answer, Backend, Claim, Task
 from .isolation.run import Isolation, run_isolated
 from .options import DEFAULTS, Options, refuse_unknown
-from .reductions.outer_approximation.solve import run_backend
+from .reductions.run import run_backend
 from .registry import find_backend
 from .result import HistoryPoint, Limit, Result
 from .selection import CandidateTable, ProblemInfo, Selection

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from importlib.metadata import version
-from importlib.util import find_spec
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...formulations.errors import InvalidInput
 from ...formulations.program.data import ProblemClass
-from ..backend import Answer, Availability, Backend, Claim, Progress, Task
+from ..backend import Answer, Backend, Claim, Progress, Task
 from ..options import Options
 from ..result import Limit
 
@@ -37,23 +35,21 @@ class ScipyMilp(Backend):
 
     name = "scipy"
     classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
-    honours = frozenset({"log"})
+    supported_options = frozenset({"log"})
     licence = "BSD-3-Clause"
+    requires = ("scipy",)
+    covered_options: ClassVar = {"time_limit": "time_limit", "mip_rel_gap": "rel_gap", "disp": "log"}
+    known_options = frozenset({"presolve", "node_limit"})
 
-    def probe(self) -> Availability:
-        """Say whether scipy is installed."""
-        if find_spec("scipy") is None:
-            return Availability(False, reason="scipy is not installed: pip install scipy")
-        return Availability(True, version("scipy"))
+    def skip_reason(self, problem: Any, options: Options) -> str:
+        """Return that "auto" takes it for nothing."""
+        return "used by name only: it fails on some small programs that highs solves"
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve by `scipy.optimize.milp`, or `linprog` for an LP, which also gives duals."""
         program = task.program
         assert program is not None
-        own = options.own(self.name, {"time_limit": "time_limit", "mip_rel_gap": "rel_gap", "disp": "log"})
-        for name in own:
-            if name not in ("presolve", "node_limit"):
-                raise InvalidInput("backend_options['scipy']", name, "scipy takes presolve and node_limit")
+        own = self.backend_options(options)
         if program.problem_class is ProblemClass.LP:
             return _linear(task, options, own)
         return _integer(task, options, own)

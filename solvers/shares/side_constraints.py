@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +10,11 @@ from ...formulations.program.bounds import proved_bound
 from ...formulations.program.model import Program
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.polytope import GpuShares
-from ..backend import Answer, Claim, Task, unheard
+from ..backend import Answer, Claim, Task, ignore_progress
+from ..deadline import Deadline
 from ..external.highs import BACKEND as HIGHS
 from ..options import Options
-from ..reductions.outer_approximation.solve import run_backend
+from ..reductions.run import run_backend
 from .decomposition import Crowd
 from .tie_break import MATCHED, nearest_shares
 
@@ -28,12 +28,10 @@ def solve_with_rows(problem: MaxSumThroughput, options: Options) -> Answer:
     What HiGHS claims is proved before it is passed on: a plan's prices prove their own bound; that there is no plan
     is said if prices prove that all least rates cannot be had at once.
     """
-    started = time.perf_counter()
+    deadline = Deadline.of(options)
     answer = _by_highs(problem, problem.program(), options)
     if answer.values is None:
-        if options.time_limit is not None:
-            options = options.with_time(max(0.0, options.time_limit - (time.perf_counter() - started)))
-        return _no_plan(problem, answer, options)
+        return _no_plan(problem, answer, deadline.options())
     plan, note = problem.decode(answer.values, answer.duals), "ties among optima are not broken by distance"
     if answer.claim is Claim.SOLVED and answer.duals is not None:
         nearer = _nearer(problem, plan)
@@ -45,7 +43,7 @@ def solve_with_rows(problem: MaxSumThroughput, options: Options) -> Answer:
 
 def _by_highs(problem: MaxSumThroughput, program: Program, options: Options) -> Answer:
     task = Task(problem=problem, form="shares", program=program)
-    return run_backend(HIGHS, task, replace(options, warm_start=None, rel_gap=0.0, abs_gap=0.0), unheard)
+    return run_backend(HIGHS, task, replace(options, warm_start=None, rel_gap=0.0, abs_gap=0.0), ignore_progress)
 
 
 def _no_plan(problem: MaxSumThroughput, answer: Answer, options: Options) -> Answer:

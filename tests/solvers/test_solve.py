@@ -23,7 +23,7 @@ class Fake(Backend):
     name = "fake"
     classes = frozenset({eq.ProblemClass.LP, eq.ProblemClass.MILP})
     licence = "none"
-    honours = frozenset({"threads", "seed", "warm_start", "log"})
+    supported_options = frozenset({"threads", "seed", "warm_start", "log"})
 
     def __init__(self, answer, points=(), formulations=()):
         self.answer, self.points, self.calls = answer, points, []
@@ -359,7 +359,7 @@ def test_explain_says_why_each_backend_was_taken_or_passed_over():
     assert table["highs"].reason == "reads MILP programs"
     assert table["marginal"].reason == "reads ScheduleWindow only"
     assert table["clarabel"].reason == "cannot state MILP programs"
-    assert table["scipy"].reason == "highs comes first"
+    assert table["scipy"].reason.startswith("used by name only")
     assert "passed over" in str(result.candidates)
     assert eq.solve(knapsack()).candidates == ()
     assert {row.name: row for row in eq.candidates(knapsack(), threads=2)}["scipy"].reason == "cannot honour threads"

@@ -21,7 +21,7 @@ class Deeds(Backend):
     """
 
     licence = "none"
-    honours = frozenset({"threads", "seed", "warm_start", "log"})
+    supported_options = frozenset({"threads", "seed", "warm_start", "log"})
 
     def __init__(self, *deeds, name="deeds", formulations=()):
         self.name, self.deeds = name, deeds

@@ -17,7 +17,7 @@ from ...formulations.program.model import Program
 from ...solvers.backend import Answer, Backend, Task
 from ...solvers.isolation.run import Isolation, run_isolated
 from ...solvers.options import Options
-from ...solvers.reductions.outer_approximation.solve import run_backend
+from ...solvers.reductions.run import run_backend
 from ...solvers.result import CLOSED_GAP, Limit, Reason, Result
 from ...solvers.solve import solve
 from .programs import Known

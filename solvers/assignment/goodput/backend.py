@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -11,14 +10,14 @@ import numpy as np
 from ....formulations.arrays import Floats
 from ....formulations.assignment.goodput import GoodputAllocation
 from ....formulations.assignment.goodput_plan import GoodputPlan
-from ...backend import Answer, Availability, Backend, Claim, Progress, Task, unheard
+from ...backend import Answer, Backend, Claim, Progress, Task, ignore_progress
+from ...deadline import Deadline
 from ...external.highs import BACKEND as HIGHS
 from ...options import Options
-from ...reductions.outer_approximation.solve import run_backend
+from ...reductions.run import run_backend
 from ...result import CLOSED_GAP, Limit
 from .prices import best_prices, filled
 
-VERSION = "1"
 # Beyond so many cells (jobs x GPUs) the exact table of one type gives way to prices.
 MOST_CELLS = 50_000_000
 # The share of the gap asked for that the integer program may leave.
@@ -34,18 +33,16 @@ class Goodput(Backend):
 
     name = "goodput"
     licence = "Apache-2.0"
+    version = "1"
+    requires = ("numba",)
     formulations = frozenset({"GoodputAllocation"})
-    honours = frozenset({"threads", "seed", "log"})
-    uses = frozenset({"highs"})
-
-    def probe(self) -> Availability:
-        """Say whether numba is installed."""
-        return Availability.with_numba(VERSION)
+    supported_options = frozenset({"threads", "seed", "log"})
+    delegates_to = frozenset({"highs"})
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve the problem; a seed changes nothing, threads are for the integer program."""
-        options.no_own(self.name)
-        started = time.perf_counter()
+        self.backend_options(options)
+        deadline = Deadline.of(options)
         problem: GoodputAllocation = task.problem
         if len(problem.gpus) == 1 and len(problem.goodputs) * (int(problem.gpus[0]) + 1) <= MOST_CELLS:
             plan = _exact(problem)
@@ -63,10 +60,9 @@ class Goodput(Backend):
         gap = max(options.abs_gap, max(options.rel_gap, CLOSED_GAP) * problem.gap_scale(objective))
         if bound - objective <= gap:
             return Answer(claim=Claim.SOLVED, plan=plan, bound=bound, notes=tuple(notes))
-        left = None if options.time_limit is None else options.time_limit - (time.perf_counter() - started)
-        if left is not None and left <= 0:
+        if deadline.passed:
             return Answer(claim=Claim.STOPPED, limit=Limit.TIME, plan=plan, bound=bound, notes=tuple(notes))
-        return _decided(problem, plan, objective, bound, prices, replace(options, time_limit=left), notes)
+        return _decided(problem, plan, objective, bound, prices, deadline.options(), notes)
 
 
 def _exact(problem: GoodputAllocation) -> GoodputPlan:
@@ -102,7 +98,7 @@ def _decided(
 
     # GAP_SHARE of the gap is HiGHS's; the rest is room for rounding.
     asked = replace(options, rel_gap=GAP_SHARE * options.rel_gap, abs_gap=GAP_SHARE * options.abs_gap, warm_start=None)
-    answer = run_backend(HIGHS, Task(problem=problem, form="configurations", program=program), asked, unheard)
+    answer = run_backend(HIGHS, Task(problem=problem, form="configurations", program=program), asked, ignore_progress)
     what = f"HiGHS on {program.num_columns} of {int(problem.allowed.sum())} configurations"
     if answer.values is not None and program.residuals_at(answer.values).worst <= options.feasibility_tol:
         found = problem.decode(np.rint(answer.values), keep=keep)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from importlib.metadata import version
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -13,7 +13,6 @@ from ....formulations.program.bounds import proved_bound
 from ....formulations.program.data import ProblemClass
 from ....formulations.program.model import Program
 from ...backend import Availability, Backend, Claim
-from ...options import Options
 from ...result import Limit
 from .cbc import Cbc
 from .glpk import Glpk
@@ -49,30 +48,27 @@ class OtherSolver(PyomoSolver):
 
     licence = "its own"
     classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
-    honours = frozenset({"log"})
+    supported_options = frozenset({"log"})
+    known_options = None  # Pyomo cannot say which ones the solver takes
 
     def __init__(self, solver: str) -> None:
         self.name, self.title = f"pyomo:{solver}", solver
 
     def probe(self) -> Availability:
         """Ask Pyomo whether the solver can run."""
-        if find_spec("pyomo") is None:
-            return Availability(False, reason="pyomo is not installed: pip install 'equipoise[pyomo]'")
+        found = Backend.probe(self)
+        if not found.usable:
+            return found
         from pyomo.common.log import LoggingIntercept
         from pyomo.environ import SolverFactory
 
-        own = version("pyomo")
         with LoggingIntercept(None, "pyomo"):
             try:
                 usable = bool(SolverFactory(self.title).available(exception_flag=False))
             except Exception as error:
-                return Availability(False, own, f"Pyomo fails to look for {self.title}: {error}")
+                return replace(found, usable=False, reason=f"Pyomo fails to look for {self.title}: {error}")
         reason = "" if usable else f"Pyomo finds no {self.title}, its package or its program, that is licensed here"
-        return Availability(usable, own, reason)
-
-    def own_options(self, options: Options) -> dict[str, Any]:
-        """Return the options as they are: Pyomo cannot say which ones the solver takes."""
-        return options.own(self.name, {})
+        return replace(found, usable=usable, reason=reason)
 
     def run(self, call: Call) -> Outcome:
         """Run the solver by the interface that all of Pyomo's share, and believe little of what it reports."""

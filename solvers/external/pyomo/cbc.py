@@ -69,12 +69,13 @@ class Cbc(PyomoSolver):
     name = "pyomo:cbc"
     licence = "EPL-2.0"
     classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
-    honours = frozenset({"threads", "seed", "warm_start", "log"})
+    supported_options = frozenset({"threads", "seed", "warm_start", "log"})
+    known_options = None  # CBC is asked about each
     title, executable, install = "CBC", "cbc", "apt-get install coinor-cbc"
 
-    def own_options(self, options: Options) -> dict[str, Any]:
+    def backend_options(self, options: Options) -> dict[str, Any]:
         """Return CBC's parameters; CBC is asked about each, for in a solve it would go on without."""
-        own = options.own(self.name, {})
+        own = super().backend_options(options)
         for name, value in own.items():
             field = f"backend_options[{self.name!r}][{name!r}]"
             for full, why in COVERED.items():  # CBC takes names cut short, in any case

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 from ....formulations.errors import InvalidInput
 from ....formulations.program.data import ProblemClass
@@ -15,7 +15,6 @@ from ...result import Limit
 from .plugin import load
 from .run import Call, Outcome, PyomoSolver, outwards
 
-COVERED = {"tmlim": "time_limit", "mipgap": "rel_gap", "log": "log"}
 #: Switches of the simplex method and of branch and bound; glpsol's others name files or change the problem.
 SWITCHES = (
     "simplex primal dual std adv bib steep nosteep relax norelax flip presol nopresol exact xcheck scale noscale luf "
@@ -32,16 +31,16 @@ class Glpk(PyomoSolver):
     name = "pyomo:glpk"
     licence = "GPL-3.0"
     classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
-    honours = frozenset({"log"})
+    supported_options = frozenset({"log"})
+    covered_options: ClassVar = {"tmlim": "time_limit", "mipgap": "rel_gap", "log": "log"}
+    known_options = frozenset(SWITCHES.split())
     title, executable, install = "GLPK", "glpsol", "apt-get install glpk-utils"
 
-    def own_options(self, options: Options) -> dict[str, Any]:
+    def backend_options(self, options: Options) -> dict[str, Any]:
         """Return glpsol's switches, each with the value None that Pyomo passes on as none."""
-        own = options.own(self.name, COVERED)
+        own = super().backend_options(options)
         for switch, value in own.items():
             field = f"backend_options[{self.name!r}][{switch!r}]"
-            if switch not in SWITCHES.split():
-                raise InvalidInput(field, value, f"no switch of GLPK's search; there are: {SWITCHES}")
             if value is not True:
                 raise InvalidInput(field, value, "a switch has no value: give True, or leave it out")
         return dict.fromkeys(own)

@@ -14,7 +14,7 @@ from ....formulations.program.model import Program
 from ...backend import Claim, gaps
 from ...options import Options
 from ...result import Limit
-from ..highs import COVERED, SMALLEST_TOLERANCE, TOLERANCE_SHARE
+from ..highs import SMALLEST_TOLERANCE, TOLERANCE_SHARE, Highs
 from .run import Call, Outcome, PyomoSolver
 
 
@@ -24,14 +24,16 @@ class PyomoHighs(PyomoSolver):
     name = "pyomo:highs"
     licence = "MIT"
     classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
-    honours = frozenset({"threads", "seed", "warm_start", "log"})
-    title, package = "HiGHS", "highspy"
+    supported_options = frozenset({"threads", "seed", "warm_start", "log"})
+    covered_options, known_options = Highs.covered_options, None
+    title = "HiGHS"
+    requires = ("pyomo", "highspy")
 
-    def own_options(self, options: Options) -> dict[str, Any]:
+    def backend_options(self, options: Options) -> dict[str, Any]:
         """Return HiGHS's own options, each tried on a HiGHS of its own: Pyomo does not look whether one is taken."""
         import highspy
 
-        own = options.own(self.name, COVERED)
+        own = super().backend_options(options)
         trial = highspy.Highs()
         trial.setOptionValue("output_flag", False)
         for name, value in own.items():
@@ -60,12 +62,12 @@ class PyomoHighs(PyomoSolver):
     def _once(self, call: Call) -> Outcome:
         from pyomo.common.log import LoggingIntercept
         from pyomo.contrib.appsi.base import TerminationCondition as Ended
-        from pyomo.contrib.appsi.solvers import Highs
+        from pyomo.contrib.appsi.solvers import Highs as AppsiHighs
 
         options, model = call.options, call.model
         tolerance = max(SMALLEST_TOLERANCE, TOLERANCE_SHARE * options.feasibility_tol)
         relative, absolute = gaps(call.program, options)
-        solver = Highs()
+        solver = AppsiHighs()
         if "warmstart" in solver.config:
             solver.config.warmstart = call.started
         elif call.started:

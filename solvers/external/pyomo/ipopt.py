@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,12 +18,6 @@ from ...result import Limit
 from .plugin import SolverFailed, load
 from .run import SMALLEST_TOLERANCE, TOLERANCE_SHARE, Call, Outcome, PyomoSolver
 
-COVERED = {
-    "max_wall_time": "time_limit",
-    "max_cpu_time": "time_limit",
-    "constr_viol_tol": "feasibility_tol",
-    "print_level": "log",
-}
 # Its own 1e-8 leaves complementarities that add up to a gap.
 TOLERANCE = 1e-9
 # Ipopt's own 1e20 is seldom reached before its limit of iterations.
@@ -49,12 +43,19 @@ class Ipopt(PyomoSolver):
     name = "pyomo:ipopt"
     licence = "EPL-2.0"
     classes = frozenset({ProblemClass.LP, ProblemClass.LOG})
-    honours = frozenset({"warm_start", "log"})
+    supported_options = frozenset({"warm_start", "log"})
+    covered_options: ClassVar = {
+        "max_wall_time": "time_limit",
+        "max_cpu_time": "time_limit",
+        "constr_viol_tol": "feasibility_tol",
+        "print_level": "log",
+    }
+    known_options = None  # the solver refuses those that it does not know
     title, executable, install = "Ipopt", "ipopt", "conda install -c conda-forge ipopt"
 
-    def own_options(self, options: Options) -> dict[str, Any]:
+    def backend_options(self, options: Options) -> dict[str, Any]:
         """Return Ipopt's own options; which ones it takes it says itself, in the solve."""
-        own = options.own(self.name, COVERED)
+        own = super().backend_options(options)
         for name, value in own.items():
             field = f"backend_options[{self.name!r}][{name!r}]"
             if not re.fullmatch(r"\w+", str(name)) or not re.fullmatch(r"\S+", str(value)):

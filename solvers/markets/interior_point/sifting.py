@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -11,6 +10,7 @@ from enum import Enum
 import numpy as np
 
 from ....formulations.arrays import Floats
+from ...deadline import Deadline
 from ...result import Limit
 from .newton import InteriorPoint
 from .pairs import Edges
@@ -58,22 +58,21 @@ class Watch:
     ----------
     tolerance : float
         The gap asked for, where budgets sum to 1.
-    deadline : float or None
-        On the clock of `time.perf_counter`.
+    deadline : Deadline
     most_steps : int
     tell : callable
         Given the number of steps, welfare and bound (where budgets sum to 1), and the pairs in use, at every step.
     """
 
     tolerance: float
-    deadline: float | None
+    deadline: Deadline
     most_steps: int
     tell: Callable[[int, float, float, int], None]
     steps: int = field(default=0, init=False)
 
     def stops(self) -> Limit | None:
         """Return the limit that is reached, if one is."""
-        if self.deadline is not None and time.perf_counter() >= self.deadline:
+        if self.deadline.passed:
             return Limit.TIME
         return Limit.ITERATIONS if self.steps >= self.most_steps else None
 

@@ -71,7 +71,7 @@ class ContinuousRounds:
     def run(self) -> Answer:
         """Go on until the gap is closed, a limit strikes, or the rounds give no more."""
         record = self.record
-        while self.inner.remaining() != 0.0:
+        while not self.inner.deadline.passed:
             outer = OuterProgram.of(self.program, self.terms, self.tangents, upper=self.upper, units=self.centre)
             answer = self.inner.solve(outer.program)
             self.inner.rounds += 1

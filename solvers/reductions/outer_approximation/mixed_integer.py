@@ -67,7 +67,7 @@ class IntegerRounds:
         """Go on until the gap is closed, a limit strikes, or the rounds give no more."""
         record, inner = self.record, self.inner
         ended = self._relax() if self._linear else None
-        while ended is None and inner.remaining() != 0.0:
+        while ended is None and not inner.deadline.passed:
             known = len(self.tangents.point)
             finest = GAP_SHARE * inner.allowed(record.objective)
             wanted = max(finest, NEXT_GAP * record.gap if math.isfinite(record.gap) else self._first_gap())
@@ -132,7 +132,7 @@ class IntegerRounds:
             outer.program,
             rel_gap=min(1.0, wanted / scale) if math.isfinite(scale) else 0.0,
             abs_gap=wanted * outer.scale,
-            start=start if "warm_start" in self.inner.backend.honours else None,
+            start=start if "warm_start" in self.inner.backend.supported_options else None,
             on_progress=heard,
         )
 

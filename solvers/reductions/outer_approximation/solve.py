@@ -10,25 +10,12 @@ from numpy.typing import NDArray
 from ....formulations.arrays import Floats
 from ....formulations.program.data import ProblemClass
 from ...backend import Answer, Backend, Claim, Progress, Task
+from ...deadline import Deadline
 from ...options import Options
-from ..objective_scale import lowered, lowering, raised, raising_factor
 from .continuous import ContinuousRounds
 from .feasibility import interior_program
 from .mixed_integer import IntegerRounds
 from .state import Inner, Record
-
-
-def run_backend(backend: Backend, task: Task, options: Options, on_progress: Progress) -> Answer:
-    """Hand the task to the backend, a small objective raised; by tangent cuts if it does not read log terms."""
-    factor = raising_factor(task)
-    if factor != 1.0:
-        larger, theirs = raised(task, options, factor)
-        answer = run_backend(backend, larger, theirs, lowering(on_progress, factor))
-        return lowered(answer, factor) if isinstance(answer, Answer) else answer
-    program = task.program
-    if program is None or program.problem_class in backend.classes:
-        return backend.solve(task, options, on_progress)
-    return solve_by_tangents(backend, task, options, on_progress)
 
 
 def solve_by_tangents(backend: Backend, task: Task, options: Options, on_progress: Progress) -> Answer:
@@ -56,7 +43,7 @@ def solve_by_tangents(backend: Backend, task: Task, options: Options, on_progres
     def report(record: Record) -> None:
         on_progress(None if record.values is None else record.objective, record.bound, record.values)
 
-    inner = Inner(backend, options, task.problem)
+    inner = Inner(backend, Deadline.of(options), task.problem)
     rounds: ContinuousRounds | IntegerRounds
     if program.problem_class is ProblemClass.MILOG:
         rounds = IntegerRounds(inner, program, report=report)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,8 @@ from ....formulations.errors import LicenseLimit, UnsupportedProblem
 from ....formulations.program.bounds import proved_bound
 from ....formulations.program.model import Program
 from ...answers import well_formed
-from ...backend import Answer, Backend, Claim, Progress, Task
+from ...backend import Answer, Backend, Claim, Progress, Task, ignore_progress
+from ...deadline import Deadline
 from ...options import Options
 from ...result import CLOSED_GAP, Limit
 
@@ -30,26 +30,21 @@ LARGEST = float(np.finfo(np.float64).max)
 FINEST_TOLERANCE = 1e-9
 
 
-def quiet(objective: float | None, bound: float, incumbent: Any = None) -> None:
-    """Take a report of an inner solve, and tell no one."""
-
-
 @dataclass
 class Inner:
     """A backend as the rounds use it: one clock for all its solves, and what it had to say."""
 
     backend: Backend
-    options: Options
+    deadline: Deadline
     problem: Any
-    started: float = field(default_factory=time.perf_counter)
     rounds: int = 0
     solves: int = 0
     notes: tuple[str, ...] = ()
 
-    def remaining(self) -> float | None:
-        """Return the seconds left, at least 0; None without a limit."""
-        limit = self.options.time_limit
-        return None if limit is None else max(0.0, limit - (time.perf_counter() - self.started))
+    @property
+    def options(self) -> Options:
+        """The options of the whole."""
+        return self.deadline.given
 
     def solve(
         self,
@@ -59,15 +54,14 @@ class Inner:
         abs_gap: float = 0.0,
         tolerance: float | None = None,
         start: Floats | None = None,
-        on_progress: Progress = quiet,
+        on_progress: Progress = ignore_progress,
     ) -> Answer:
         """Have a linear program solved within the time left.
 
         What the backend cannot state or is not licensed for ends the rounds, but for the first: that raises.
         """
         options = replace(
-            self.options,
-            time_limit=self.remaining(),
+            self.deadline.options(),
             rel_gap=GAP_SHARE * max(self.options.rel_gap, CLOSED_GAP) if rel_gap is None else rel_gap,
             abs_gap=abs_gap,
             feasibility_tol=self.options.feasibility_tol if tolerance is None else tolerance,

@@ -14,7 +14,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.solvers.backend import Answer, Availability, Backend, Claim
-from equipoise.solvers.external.highs import COVERED, Highs
+from equipoise.solvers.external.highs import Highs
 from equipoise.solvers.registry import BACKENDS
 from equipoise.solvers.window.backend import Marginal
 from equipoise.validation.contract import programs
@@ -255,7 +255,8 @@ class AcceptsAnyOption(Broken):
 
 class TakesSomeThingsTwice(Broken):
     def before(self, task, options):
-        own = {name: value for name, value in options.backend_options.get(self.name, {}).items() if name not in COVERED}
+        given = options.backend_options.get(self.name, {})
+        own = {name: value for name, value in given.items() if name not in Highs.covered_options}
         return task, replace(options, backend_options={self.name: own})
 
 
@@ -267,7 +268,7 @@ class CannotUseThreads(Broken):
 
 
 class HonoursMoreThanThereIs(Broken):
-    honours = frozenset({"log", "speed"})
+    supported_options = frozenset({"log", "speed"})
 
 
 class StreamsWhatItHasNot(Broken):
@@ -333,14 +334,13 @@ class Shares(Backend):
 
     name, licence = "broken", "Apache-2.0"
     formulations = frozenset(UNWEIGHTED)
-    honours = frozenset({"warm_start"})
+    supported_options = frozenset({"warm_start"})
 
     def probe(self):
         return Availability(True, "1")
 
     def solve(self, task, options, on_progress):
-        if options.own(self.name, {}):
-            raise eq.InvalidInput("backend_options", "given", "it has no options of its own")
+        self.backend_options(options)
         if options.time_limit == 0.0:
             return Answer(claim=Claim.STOPPED, limit=eq.Limit.TIME)
         options = self.before(task.problem, options)

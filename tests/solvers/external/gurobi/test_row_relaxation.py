@@ -63,7 +63,8 @@ def test_beyond_the_licence_is_beyond_the_licence():
 def test_what_bounds_the_licence_is_what_made_the_cuts(monkeypatch):
     """With a full licence nothing is said of it, and no relaxation is stated by rows."""
     market = random_fisher_market("lognormal", 20, 10)
-    monkeypatch.setattr(type(BACKEND), "probe", lambda self: replace(gurobi_licence.availability(), limit=""))
+    found = BACKEND.probe()
+    monkeypatch.setattr(type(BACKEND), "probe", lambda self: replace(found, limit=""))
     monkeypatch.setattr("equipoise.solvers.external.gurobi.backend._knows_logs", lambda program: False)
     monkeypatch.setattr(WithinLicence, "__init__", lambda *_: pytest.fail("no licence bounds it"))
     result = eq.solve(market, "gurobi", rel_gap=1e-6)

@@ -29,7 +29,7 @@ class Through(Backend):
     name = "through"
     licence = "none"
     classes = frozenset({eq.ProblemClass.LP, eq.ProblemClass.MILP})
-    honours = frozenset({"threads", "seed", "warm_start", "log"})
+    supported_options = frozenset({"threads", "seed", "warm_start", "log"})
 
     def __init__(self, change=lambda call, task, answer: answer, classes=None):
         self.change, self.asked = change, []
