@@ -33,6 +33,7 @@ from .formulations.markets.stochastic.market import StochasticMarket
 from .formulations.markets.stochastic.plan import StochasticPlan
 from .formulations.markets.volatile import VolatileFisherMarket
 from .formulations.program.builder import ProgramBuilder
+from .formulations.program.certificate import SolveCertificate
 from .formulations.program.data import ProblemClass, Residuals
 from .formulations.program.model import Program
 from .formulations.shares.finish_time.problem import FinishTimeFairness
@@ -90,6 +91,7 @@ __all__ = [
     "Result",
     "ScheduleWindow",
     "ShopSchedule",
+    "SolveCertificate",
     "StochasticMarket",
     "StochasticPlan",
     "Termination",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from ..arrays import Floats, Indices
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..program.certificate import SolveCertificate
     from .problem import ScheduleWindow
 
 
@@ -107,14 +107,14 @@ class WindowPlan:
         )
         return pd.concat([frame, rounds], axis=1)
 
-    def to_html(self, path: str | os.PathLike[str] | None = None, certificate: Mapping[str, Any] | None = None) -> str:
+    def to_html(self, path: str | os.PathLike[str] | None = None, certificate: SolveCertificate | None = None) -> str:
         """Return the plan as one self-contained HTML page, and write it to `path` if given.
 
         Parameters
         ----------
         path : path-like, optional
-        certificate : mapping, optional
-            What proves the plan, shown in the page's head: backend, termination, objective, bound, gap, wall_s, notes.
+        certificate : SolveCertificate, optional
+            What proves the plan, shown in the page's head: `Result.certificate` of the solve.
         """
         from ..program.lp_mps import write_text
         from .page import render
