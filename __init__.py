@@ -8,10 +8,8 @@
 ('OPTIMAL', [2, 2])
 """
 
-from .formulations.assignment.allox import AlloxMatching
-from .formulations.assignment.allox_plan import AlloxPlan
-from .formulations.assignment.goodput import GoodputAllocation
-from .formulations.assignment.goodput_plan import GoodputPlan
+from .formulations.assignment.allox import AlloxMatching, AlloxPlan
+from .formulations.assignment.goodput import GoodputAllocation, GoodputPlan
 from .formulations.errors import (
     BackendNotFound,
     BackendUnavailable,

@@ -7,8 +7,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from ...formulations.makespan.gang.problem import GangMakespan
-from ...formulations.makespan.gang.programs import count_patterns
+from ...formulations.makespan.gang.problem import GangMakespan, count_patterns
 from ...formulations.makespan.gang.schedule import GangSchedule
 from ..backend import Answer, Backend, Claim, Progress, Task, ignore_progress
 from ..deadline import Deadline

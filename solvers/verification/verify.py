@@ -132,19 +132,15 @@ class Verification:
             self.fault = unbounded_refuted(self.task, program, claim, self.options)
 
     def establish_bound(self) -> None:
-        """Take the bound that is proved, or the backend's if a plan at hand and a short search do not refute it."""
+        """Take the bound that is proved, or the backend's; drop it if a plan at hand or a short search refutes it."""
         found = bound_of_solve(self.task, self.answer, self.solution, self.progress.bound)
         self.bound, self.bound_proved = found.value, found.proved
         if found.note:
             self.notes.append(found.note)
         if self.objective is not None:
             self._compare_bound_with(self.objective)
-        program = self.task.program
-        if program is not None and not self.bound_proved and math.isfinite(self.bound):
-            values = None if self.solution is None else self.solution.values
-            refuted = refuted_bound(program, values, self.bound, self.options.feasibility_tol)
-            if refuted:
-                self._drop_bound(refuted)
+        if not self.task.problem.proves_bounds:
+            self._refute_bound()
 
     def conclude(self) -> Termination:
         """Return the termination; without a plan, the bound becomes what it says."""
@@ -173,6 +169,17 @@ class Verification:
                 self._drop_bound(
                     f"the backend's bound {self.bound:.12g} is on the wrong side of a verified plan by {excess:.3g}"
                 )
+
+    def _refute_bound(self) -> None:
+        """Drop a bound of a program that a short search beats, one that duals prove included."""
+        program = self.task.program
+        if program is None or not math.isfinite(self.bound):
+            return
+        values = None if self.solution is None else self.solution.values
+        duals = self.answer.duals if self.bound_proved else None
+        refuted = refuted_bound(program, values, self.bound, self.options.feasibility_tol, duals)
+        if refuted:
+            self._drop_bound(refuted)
 
     def _drop_bound(self, fault: str) -> None:
         self.fault = self.fault or fault

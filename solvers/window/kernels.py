@@ -71,9 +71,10 @@ def longest_branch(
             break
         total += rise[e]
         rates[j] += rise[e]
-        # Below this vertex the job mixes it with the next one of its envelope.
+        # Below this vertex the job mixes it with the next one of its envelope. The last one has none, and is passed
+        # only where prices are not finite.
         small[j] = vertex[e]
-        large[j] = vertex[e + 1]
+        large[j] = vertex[e + 1] if e + 1 < count and who[e + 1] == i else vertex[e]
     value = 0.0
     for j in jobs:
         value += worth[j, large[j]] - price * gangs[j] * large[j] - rates[j] * left[j, large[j]]

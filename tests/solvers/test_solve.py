@@ -121,6 +121,34 @@ def test_an_equality_broken_from_either_side_is_seen(install):
         assert eq.solve(build.program(), "fake").termination.reason is reason
 
 
+def test_duals_however_large_prove_no_false_bound(install):
+    """Maximise x with x <= z, x >= z and x <= 10: at duals of 1e15 the cost of 1 is as small as their rounding."""
+    build = eq.ProgramBuilder("max")
+    x = build.add_columns("x", (2,), lower=-np.inf)
+    build.add_rows("row", (2,), terms=[([0, 1], x[0], [1.0, -1.0]), ([0, 1], x[1], [-1.0, 1.0])], upper=0.0)
+    build.add_rows("end", (1,), terms=[(0, x[0], 1.0)], upper=10.0)
+    build.set_objective([(x[0], 1.0)])
+    for size in (1e15, 1e16):
+        install(Fake(answer([0.0, 0.0], bound=0.0, duals=np.array([size, size, 0.0]))))
+        result = eq.solve(build.program(), "fake")
+        assert result.bound >= 10.0
+        assert result.termination.reason is not Reason.OPTIMAL
+
+
+def test_a_bound_that_duals_prove_is_refuted_too(install, monkeypatch):
+    """Were the proof wrong: a plan that is better says so."""
+    build = eq.ProgramBuilder("max")
+    x = build.add_columns("x", (2,), upper=10.0)
+    build.add_rows("row", (1,), terms=[(0, x, 1.0)], upper=15.0)
+    build.set_objective([(x, [1.0, 2.0])])
+    monkeypatch.setattr("equipoise.solvers.verify.proved_bound", lambda *_: 12.0)
+    install(Fake(answer([5.0, 2.0], duals=np.array([1.0]))))
+    result = eq.solve(build.program(), "fake")
+    assert result.termination.reason is Reason.NUMERICAL
+    assert "refuted" in result.termination.message
+    assert nothing_is_proved(result)
+
+
 def test_the_tolerance_is_the_callers(install):
     build = eq.ProgramBuilder(sense="max")
     x = build.add_columns("x", (1,))

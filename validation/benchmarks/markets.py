@@ -169,8 +169,8 @@ def measure(run: dict[str, Any]) -> dict[str, Any]:
     _wake_linear_algebra()
     before = _memory("VmRSS")
     market = market_of(run["size"], run["kind"], run["seed"])
-    table: Any = getattr(market, "requirements", None)
-    data = int((market.utilities if table is None else table).nbytes)  # type: ignore[attr-defined]
+    table = market.requirements if market.kind.endswith(":leontief") else market.utilities  # type: ignore[attr-defined]
+    data = int(table.nbytes)
     _forget_peak()
     times: list[tuple[float, float]] = []
     while not times or (len(times) < REPEATS and times[0][0] <= REPEATED_S):

@@ -128,7 +128,7 @@ class Reading:
         if bound - market.welfare(self.utilities) <= self.required_gap * market.total_budget:
             return self.implied_prices, words
         plan = self.optimum.plan if isinstance(self.optimum, Result) else None
-        if plan is None or market.bound_of(plan) >= bound:
+        if plan is None or market.proved_bound(plan) >= bound:
             return self.implied_prices, words
         return market.normal_prices(plan.prices), "prices of a solve made here"
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ....formulations.arrays import Floats
-from ....formulations.assignment.goodput import GoodputAllocation
-from ....formulations.assignment.goodput_plan import GoodputPlan
+from ....formulations.assignment.goodput import GoodputAllocation, GoodputPlan
 from ...backend import Answer, Backend, Claim, Progress, Task, ignore_progress
 from ...deadline import Deadline
 from ...external.highs import BACKEND as HIGHS

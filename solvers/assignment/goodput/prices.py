@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....formulations.arrays import Floats, Indices
-from ....formulations.assignment.goodput import GoodputAllocation
-from ....formulations.assignment.goodput_plan import GoodputPlan
+from ....formulations.assignment.goodput import GoodputAllocation, GoodputPlan
 
 MOST_CUTS = 200
 # The bound is good enough once cuts can lower it by no more than this, relatively.

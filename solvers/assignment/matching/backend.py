@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....formulations.arrays import Floats, Indices
-from ....formulations.assignment.allox import AlloxMatching
-from ....formulations.assignment.allox_plan import AlloxPlan
+from ....formulations.assignment.allox import AlloxMatching, AlloxPlan
 from ...backend import Answer, Backend, Claim, Progress, Task
 from ...deadline import Deadline
 from ...options import Options

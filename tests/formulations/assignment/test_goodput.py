@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.formulations.assignment.goodput_plan import restart_factors
+from equipoise.formulations.assignment.goodput import restart_factors
 
 ONE = {"goodputs": [[0.0, 1.0, 1.5]], "gpus": 2}
 BACKENDS = [row.name for row in eq.backends(eq.GoodputAllocation(**ONE), usable=True)]
