@@ -36,7 +36,7 @@ class InteriorPointBackend(Backend):
     name = "interior_point"
     licence = "Apache-2.0"
     version = "1"
-    requires = ("scipy", "threadpoolctl>=3")
+    requires = ("scipy", "threadpoolctl")
     formulations = frozenset({"FisherMarket", "VolatileFisherMarket:linear", "VolatileFisherMarket:leontief"})
     supported_options = frozenset({"threads", "seed", "warm_start", "log"})
     covered_options: ClassVar = {"tol": "rel_gap", "tolerance": "rel_gap", "max_time": "time_limit", "print": "log"}
