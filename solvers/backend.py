@@ -6,8 +6,9 @@ import re
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, ClassVar, Protocol
@@ -23,6 +24,8 @@ from .result import Limit
 
 #: Common options that a backend may be unable to honour; one that is set and not honoured is refused.
 OPTIONAL = ("threads", "seed", "warm_start", "log")
+#: All common options.
+COMMON = frozenset(each.name for each in fields(Options))
 #: Members of a Backend by their former names.
 RENAMED = {
     "honours": "supported_options",
@@ -208,20 +211,21 @@ class Backend(ABC):
 
     def probe(self) -> Availability:
         """Return whether it can run here, without importing what it requires; never raise."""
-        versions: list[str] = []
+        stated = self.version
         for each in self.requires:
             package, _, oldest = each.partition(">=")
             install = f"pip install 'equipoise[{self.extra}]'" if self.extra else f"pip install {package}"
             if find_spec(package) is None:
-                return Availability(False, "".join(versions[:1]), f"{package} is not installed: {install}")
-            try:
-                found = version(package)
-            except PackageNotFoundError:
-                return Availability(False, reason=f"{package} is not installed completely: {install}")
-            if oldest and _numbers(found) < _numbers(oldest):
+                return Availability(False, stated, f"{package} is not installed: {install}")
+            if stated and not oldest:
+                continue
+            found = _installed(package)
+            if not found:
+                return Availability(False, stated, f"{package} is not installed completely: {install}")
+            if _numbers(found) < _numbers(oldest):
                 return Availability(False, found, f"{package} {found} is too old: pip install '{each}'")
-            versions.append(found)
-        return Availability(True, self.version or next(iter(versions), ""))
+            stated = stated or found
+        return Availability(True, stated)
 
     def skip_reason(self, problem: Any, options: Options) -> str:
         """Return why "auto" should leave this problem to a later backend that can take it; empty if it should not."""
@@ -233,15 +237,18 @@ class Backend(ABC):
         Raises
         ------
         InvalidInput
-            For an option that a common option states already, or that is not in `known_options`.
+            For an option that a common option states already, by its name or by the solver's, or that is not in
+            `known_options`.
         """
         own = dict(options.backend_options.get(self.name, {}))
         for name, value in own.items():
             field = f"backend_options[{self.name!r}][{name!r}]"
-            if name in self.covered_options:
-                raise InvalidInput(field, value, f"use {self.covered_options[name]}= instead")
-            if self.known_options is not None and name not in self.known_options:
-                known = ", ".join(sorted(self.known_options))
+            unknown = self.known_options is not None and name not in self.known_options
+            common = self.covered_options.get(name, name if unknown else "")
+            if common in COMMON:
+                raise InvalidInput(field, value, f"use {common}= instead")
+            if unknown:
+                known = ", ".join(sorted(self.known_options or ()))
                 raise InvalidInput(field, value, f"its options are {known}" if known else "it has no options")
         return own
 
@@ -252,6 +259,15 @@ class Backend(ABC):
         Raise InvalidInput for an own option that is wrong and LicenseLimit for a program too large; an ordinary
         outcome is an Answer.
         """
+
+
+@cache
+def _installed(package: str) -> str:
+    """Return the version of a package, empty without one; it is read once, as that takes as long as a small solve."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def _numbers(release: str) -> tuple[int, ...]:

@@ -34,7 +34,8 @@ class _Libraries:
         from threadpoolctl import ThreadpoolController
 
         self.found: Any = ThreadpoolController().select(user_api="blas")
-        self._lock, self._open, self._first = Lock(), 0, None
+        self._lock, self._open = Lock(), 0
+        self._first: Any = None
 
     def enter(self, count: int) -> None:
         with self._lock:

@@ -17,6 +17,7 @@ from ...formulations.window.problem import ScheduleWindow
 from ..backend import Answer, Backend, Claim, Progress, Task, ignore_progress
 from ..deadline import Deadline
 from ..external.highs import BACKEND as HIGHS
+from ..incumbent import Incumbent
 from ..options import Options
 from ..reductions.run import run_backend
 from ..result import Limit
@@ -68,7 +69,7 @@ class Marginal(Backend):
         return Answer(
             claim=Claim.SOLVED if closed else Claim.STOPPED,
             limit=None if closed else limit,
-            plan=best.plan,
+            plan=best.solution,
             bound=best.bound,
             notes=tuple(best.notes),
         )
@@ -106,24 +107,20 @@ def _branched(window: ScheduleWindow, root: Dual, best: _Incumbent, deadline: De
     return [dual for dual in duals if dual.bound > best.objective] or [root]
 
 
-class _Incumbent:
-    """The best plan and bound so far, and how they came about."""
+class _Incumbent(Incumbent[WindowPlan, None]):
+    """The best plan and bound so far and how they came about, reported at every offer."""
 
     def __init__(self, window: ScheduleWindow, bound: float, options: Options, on_progress: Progress) -> None:
+        super().__init__(bound)
         self.window = window
-        self.plan: WindowPlan | None = None
-        self.objective = -np.inf
-        self.bound = bound
         self.notes = ["bound: Lagrangian, holds for the time-indexed program"]
-        self._gap = _gap(window, options)
+        self._asked = _gap(window, options)
         self._on_progress = on_progress
 
     def offer(self, plan: WindowPlan, note: str) -> None:
-        if plan.objective > self.objective:
-            self.plan, self.objective = plan, plan.objective
-            if note:
-                self.notes.append(note)
-        self._on_progress(self.objective, self.bound, self.plan)
+        if self.improve(plan.objective, plan) and note:
+            self.notes.append(note)
+        self._on_progress(self.objective, self.bound, self.solution)
 
     def offer_start(self, plan: Any) -> None:
         from ...formulations.window.check import schedule_faults
@@ -141,14 +138,12 @@ class _Incumbent:
         self.bound_by(-np.inf if answer.claim is Claim.INFEASIBLE else answer.bound, note)
 
     def bound_by(self, bound: float | None, note: str) -> None:
-        if bound is not None and max(bound, self.objective) < self.bound:
-            self.bound = max(bound, self.objective)
-            if note:
-                self.notes.append(note)
-        self._on_progress(self.objective, self.bound, self.plan)
+        if bound is not None and self.tighten(max(bound, self.objective)) and note:
+            self.notes.append(note)
+        self._on_progress(self.objective, self.bound, self.solution)
 
     def closed(self) -> bool:
-        return self.bound - self.objective <= self._gap
+        return self.gap <= self._asked
 
 
 class _Refinement:
@@ -197,7 +192,7 @@ class _Refinement:
     def _time_indexed(self) -> Limit:
         keep = self._possible()
         program = window_programs.time_indexed(self.window, keep)
-        plan = self.best.plan
+        plan = self.best.solution
         start = None if plan is None else window_programs.encode(self.window, plan, program, keep)
         answer = self._solve("time_indexed", program, start)
         what = f"time_indexed (HiGHS, {len(program.columns['choice'])} of {keep.size} choices)"

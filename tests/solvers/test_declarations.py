@@ -54,7 +54,7 @@ def test_what_is_missing_or_too_old_is_named_with_what_to_do(monkeypatch):
         False,
         "no_such_package is not installed: pip install 'equipoise[more]'",
     )
-    monkeypatch.setattr("equipoise.solvers.backend.version", lambda package: "1.9.3")
+    monkeypatch.setattr("equipoise.solvers.backend._installed", lambda package: "1.9.3")
     old = variant(requires=("numpy>=1.10",)).probe()
     assert (old.usable, old.version) == (False, "1.9.3")
     assert old.reason == "numpy 1.9.3 is too old: pip install 'numpy>=1.10'"
@@ -86,6 +86,8 @@ def test_own_options_are_checked_in_one_place():
         tuned.backend_options(with_own(cutz=3))
     with pytest.raises(eq.InvalidInput, match=r"\['plain'\]\['cuts'\] = 3: it has no options"):
         variant().backend_options(with_own(cuts=3))
+    with pytest.raises(eq.InvalidInput, match="use time_limit= instead"):
+        tuned.backend_options(with_own(time_limit=3.0))
     whatever = variant(covered_options={"MIPGap": "rel_gap"}, known_options=None)
     assert whatever.backend_options(with_own(cuts=3)) == {"cuts": 3}
     with pytest.raises(eq.InvalidInput, match="use rel_gap= instead"):

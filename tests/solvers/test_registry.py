@@ -1,5 +1,6 @@
 """The backends by name, and the table of what each can do here."""
 
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
@@ -39,8 +40,8 @@ def core_only():
 
 def hide(monkeypatch, *names: str) -> None:
     """Let the packages behind these backends look as if they were not installed."""
-    missing, found = {PACKAGES[name] for name in names}, solver_backend.find_spec
-    monkeypatch.setattr(solver_backend, "find_spec", lambda what: None if what in missing else found(what))
+    missing = {PACKAGES[name] for name in names}
+    monkeypatch.setattr(solver_backend, "find_spec", lambda what: None if what in missing else find_spec(what))
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ class InteriorPointBackend(Backend):
     name = "interior_point"
     licence = "Apache-2.0"
     version = "1"
-    requires = ("scipy", "threadpoolctl>=3")
+    requires = ("scipy", "threadpoolctl")
     formulations = frozenset({"FisherMarket", "VolatileFisherMarket:linear", "VolatileFisherMarket:leontief"})
     supported_options = frozenset({"threads", "seed", "warm_start", "log"})
     covered_options: ClassVar = {"tol": "rel_gap", "tolerance": "rel_gap", "max_time": "time_limit", "print": "log"}
@@ -90,7 +90,7 @@ class _Linear:
         if self.start is not None:
             welfare = self.market.welfare(self.start.utilities) / self.total - self.shift
             sifting.start(welfare, self._worth_of_goods(self.start.prices))
-        closed = sifting.gap <= sifting.watch.tolerance
+        closed = sifting.best.gap <= sifting.watch.tolerance
         limit = None if closed else sifting.run()
         pairs = ", ".join(f"{count:,}" for count in sifting.selections) or "no"
         self.notes.append(f"{sifting.watch.steps} steps on {pairs} of {self.wants.num_pairs:,} pairs of buyer and good")
@@ -115,14 +115,14 @@ class _Linear:
         )
 
     def _static_plan(self) -> Equilibrium:
-        sifting, market = self.sifting, self.market
+        best, market = self.sifting.best, self.market
         prices = None
-        if sifting.prices is not None:
+        if best.proof is not None:
             prices = np.zeros(market.num_goods)
-            prices[self.wants.goods] = sifting.prices
+            prices[self.wants.goods] = best.proof
             prices = market.normal_prices(prices / market.capacities)
-        if sifting.edges is not None and sifting.shares is not None:
-            allocation = self._allocation(sifting.edges, sifting.shares)
+        if best.solution is not None:
+            allocation = self._allocation(*best.solution)
             if prices is None:
                 prices = market.normal_prices(market.implied_prices(allocation))
             return Equilibrium(

@@ -44,7 +44,7 @@ class ProportionalResponse(Backend):
     name = "proportional_response"
     licence = "Apache-2.0"
     version = "1"
-    requires = ("numba", "scipy", "threadpoolctl>=3")
+    requires = ("numba", "scipy", "threadpoolctl")
     formulations = frozenset(
         {
             "FisherMarket",

@@ -102,12 +102,12 @@ class ContinuousRounds:
             return record.failed(answer, answer.message or "the backend gave no point")
         if proof is None and answer.claim is Claim.SOLVED:
             word = outer.program.objective_at(answer.values) if answer.bound is None else answer.bound
-            record.believe(word / outer.scale)
+            record.tighten(word / outer.scale)
         point = answer.values[: self.program.num_columns]
         worst = self.program.residuals_at(point).worst
         if worst > record.tolerance:
             return record.failed(answer, f"the point of a round violates the program by {worst:.3g}")
-        if record.values is None:
+        if record.solution is None:
             if (self.terms.inside(point) > nothing_inside(self.upper)).all():
                 record.offer(point)
             elif (ended := self._find_interior()) is not None:
@@ -117,7 +117,7 @@ class ContinuousRounds:
 
     def _search_segment(self, point: Floats) -> None:
         """Offer the best point between the best so far and this one: feasible, as the program is convex."""
-        old = self.record.values
+        old = self.record.solution
         assert old is not None
         here, rise = self.terms.inside(old), float(self.program.objective @ (point - old))
         step = self.terms.inside(point) - here
@@ -144,8 +144,8 @@ class ContinuousRounds:
         and Kelley's argument holds: those at the points visited are among them.
         """
         record, terms = self.record, self.terms
-        assert record.values is not None
-        best, last = terms.inside(record.values), self.tangents.last_points()
+        assert record.solution is not None
+        best, last = terms.inside(record.solution), self.tangents.last_points()
         least = NOTHING * best
         most = np.where(np.isfinite(self.upper), self.upper, REACH * np.maximum(last, best))
         middle = best if proof is None else terms.weights / proof[1][terms.index]
@@ -162,7 +162,7 @@ class ContinuousRounds:
         """Find out what a round without an optimum says of the program; None if the rounds go on, further out."""
         if not len(self.terms.index):
             return replace(answer, values=None, duals=None, reduced_costs=None, ray=self._own_ray(answer))
-        ended = self._find_interior() if self.record.values is None else None
+        ended = self._find_interior() if self.record.solution is None else None
         if ended is not None:
             return ended
         program = recession_program(self.program, self.terms)
@@ -193,7 +193,7 @@ class ContinuousRounds:
             message = "no point satisfies the rows with every logarithm's inside above 0"
             return Answer(claim=Claim.INFEASIBLE, message=message)
         self.record.offer(answer.values[:-1])
-        if self.record.values is None:
+        if self.record.solution is None:
             return self.record.failed(answer, "the first point found is none of the program's")
         return None
 

@@ -95,7 +95,7 @@ class IntegerRounds:
         relaxed = replace(self.program, integer=np.zeros(self.program.num_columns, dtype=bool))
 
         def report(relaxation: Record) -> None:
-            self.record.believe(relaxation.bound)
+            self.record.tighten(relaxation.bound)
             self.report(self.record)
 
         rounds = ContinuousRounds(self.inner, relaxed, tangents=self.tangents, report=report)
@@ -104,7 +104,7 @@ class IntegerRounds:
             return replace(answer, values=None)
         if answer.claim is Claim.UNBOUNDED:
             return self._find_interior() or replace(answer, values=None)
-        self.record.believe(rounds.record.bound)
+        self.record.tighten(rounds.record.bound)
         self.centre = rounds.centre
         self.tangents = self.tangents.joined(rounds.tangents).above(FAR_BELOW * self.centre)
         return None
@@ -112,21 +112,21 @@ class IntegerRounds:
     def _solve(self, outer: OuterProgram, wanted: float) -> Answer:
         record, n = self.record, self.program.num_columns
         start = None
-        if record.values is not None:
-            start = outer.completed(record.values)
+        if record.solution is not None:
+            start = outer.completed(record.solution)
         elif self.partial is not None:
             start = outer.completed(self.partial)
 
         def heard(objective: float | None, bound: float, incumbent: Floats | None = None) -> None:
             best = record.objective
             if bound is not None and math.isfinite(bound):
-                record.believe(bound / outer.scale)
+                record.tighten(bound / outer.scale)
             if incumbent is not None and np.shape(incumbent) == (outer.program.num_columns,):
                 record.offer(np.asarray(incumbent, dtype=np.float64)[:n])
             if record.objective > best:
                 self.report(record)
 
-        scale = self.inner.problem.gap_scale(record.objective if record.values is not None else record.bound)
+        scale = self.inner.problem.gap_scale(record.objective if record.solution is not None else record.bound)
         self.rounds += 1
         return self.inner.solve(
             outer.program,
@@ -140,12 +140,12 @@ class IntegerRounds:
         """Take in one round's answer, and cut; return what ends the rounds, if anything does."""
         record = self.record
         if answer.bound is not None and math.isfinite(answer.bound):
-            record.believe(answer.bound / outer.scale)
+            record.tighten(answer.bound / outer.scale)
             if answer.values is not None:
                 left = (answer.bound - outer.program.objective_at(answer.values)) / outer.scale
                 self._fell_short = left > wanted
                 self._insistence *= NEXT_GAP if self._fell_short else 1.0
-        if answer.claim is Claim.INFEASIBLE and record.values is None:
+        if answer.claim is Claim.INFEASIBLE and record.solution is None:
             message = "no integer point satisfies the rows with every logarithm defined"
             return Answer(claim=Claim.INFEASIBLE, message=message)
         if answer.claim in (Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED) and not self._linear:
@@ -179,17 +179,17 @@ class IntegerRounds:
         fixed = replace(program, lower=lower, upper=upper, integer=np.zeros_like(whole))
         rounds = ContinuousRounds(self.inner, fixed, share=GAP_SHARE, tangents=self.tangents)
         rounds.run()
-        if rounds.record.values is None or not self.record.offer(rounds.record.values):
+        if rounds.record.solution is None or not self.record.offer(rounds.record.solution):
             return []
-        return [self.terms.inside(rounds.record.values)]
+        return [self.terms.inside(rounds.record.solution)]
 
     def _cut(self, visited: list[Floats]) -> None:
         """Add tangents at the points visited, and in a window of the gap's width around the last."""
         record = self.record
-        assert record.values is not None
+        assert record.solution is not None
         weight = float(self.terms.weights.sum()) or 1.0
         allowed = GAP_SHARE * self.inner.allowed(record.objective)
-        best = self.terms.inside(record.values)
+        best = self.terms.inside(record.solution)
         if self._linear:
             self.centre = best
         around = window_points(np.maximum(visited[-1], FAR_BELOW * best), record.gap / weight, allowed / weight)
@@ -201,7 +201,7 @@ class IntegerRounds:
 
     def _find_interior(self) -> Answer | None:
         """Find a first point with every logarithm defined, if none is known; return what ends the rounds."""
-        if self.record.values is not None:
+        if self.record.solution is not None:
             return None
         program = interior_program(self.program, self.terms, self.upper)
         answer = self.inner.solve(program, tolerance=FINEST_TOLERANCE if self._linear else None)

@@ -41,7 +41,7 @@ def solve_by_tangents(backend: Backend, task: Task, options: Options, on_progres
     assert program is not None
 
     def report(record: Record) -> None:
-        on_progress(None if record.values is None else record.objective, record.bound, record.values)
+        on_progress(None if record.solution is None else record.objective, record.bound, record.solution)
 
     inner = Inner(backend, Deadline.of(options), task.problem)
     rounds: ContinuousRounds | IntegerRounds
@@ -77,9 +77,9 @@ def _begin(rounds: ContinuousRounds | IntegerRounds, start: Floats) -> str:
         start, said = answer.values[:-1], f"{said}, the rest completed by a linear program:"
     if not record.offer(start):
         return f"{said} violates the program by {program.residuals_at(start).worst:.3g}: dropped"
-    if record.values is None:
+    if record.solution is None:
         return f"{said} leaves nothing inside a logarithm: dropped"
-    rounds.begin_at(record.values)
+    rounds.begin_at(record.solution)
     return f"{said} accepted, objective {record.objective:.12g}"
 
 

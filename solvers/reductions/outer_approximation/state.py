@@ -15,6 +15,7 @@ from ....formulations.program.model import Program
 from ...answers import well_formed
 from ...backend import Answer, Backend, Claim, Progress, Task, ignore_progress
 from ...deadline import Deadline
+from ...incumbent import Incumbent
 from ...options import Options
 from ...result import CLOSED_GAP, Limit
 
@@ -84,20 +85,18 @@ class Inner:
         return float(max(self.options.abs_gap, max(self.options.rel_gap, CLOSED_GAP) * scale))
 
 
-class Record:
-    """The best point and the best bound so far, with what proves it."""
+class Record(Incumbent[Floats, Proof]):
+    """The best point of a program and the best bound so far, with what proves it, and how fast they close."""
 
     def __init__(self, program: Program, tolerance: float) -> None:
+        super().__init__()
         self.program, self.tolerance = program, tolerance
-        self.values: Floats | None = None
-        self.objective, self.bound = -math.inf, math.inf
-        self.proof: Proof | None = None
         self._gaps = [math.inf]
 
     @property
     def gap(self) -> float:
         """Bound less objective; infinite while either is."""
-        return max(0.0, self.bound - self.objective)
+        return max(0.0, super().gap)
 
     @property
     def last_gap(self) -> float:
@@ -114,22 +113,16 @@ class Record:
         whole = np.clip(np.where(self.program.integer, np.rint(values), values), self.program.lower, self.program.upper)
         for point in (whole, values):
             if self.program.residuals_at(point).worst <= self.tolerance:
-                objective = self.program.objective_at(point)
-                if objective > self.objective:
-                    self.values, self.objective = point, objective
+                self.improve(self.program.objective_at(point), point)
                 return True
         return False
 
     def prove(self, proof: Proof) -> None:
-        """Take duals, slopes and reduced costs, if they prove a better bound."""
+        """Take duals, slopes and reduced costs if they prove a bound that is better, or as good."""
         bound = proved_bound(self.program, proof[0], proof[1])
-        if bound <= self.bound:
-            self.bound, self.proof = bound, proof
-
-    def believe(self, bound: float | None) -> None:
-        """Take a bound on the backend's word."""
-        if bound is not None and bound < self.bound:
-            self.bound, self.proof = bound, None
+        if bound == self.bound:
+            self.proof = proof
+        self.tighten(bound, proof)
 
     def stopped(self, limit: Limit, message: str = "") -> Answer:
         """Return what is known when a limit ends the rounds."""
@@ -139,7 +132,7 @@ class Record:
         """Return what is known after an inner answer that gives nothing to go on with."""
         if answer.limit is not None:
             return self.stopped(answer.limit, answer.message)
-        if self.values is None:
+        if self.solution is None:
             return self.answer(Claim.FAILED, message=message)
         return self.stopped(Limit.METHOD, f"tangent cuts end early: {message}")
 
@@ -150,7 +143,7 @@ class Record:
             claim=claim,
             limit=limit,
             message=message,
-            values=self.values,
+            values=self.solution,
             bound=self.bound if math.isfinite(self.bound) else None,
             duals=duals,
             slopes=slopes,

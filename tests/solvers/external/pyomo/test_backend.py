@@ -341,7 +341,7 @@ def test_an_interrupt_ends_the_solver_and_clears_up(cbc, tmp_path):
     script = (
         "import sys, equipoise as eq\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "from test_pyomo import hard\n"
+        "from test_backend import hard\n"
         "print('ready', flush=True)\n"
         "eq.solve(hard(), 'pyomo:cbc', rel_gap=1e-9)\n"
     )
