@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from dataclasses import replace
@@ -11,14 +10,14 @@ import numpy as np
 
 from ....formulations.arrays import Floats
 from ....formulations.assignment.goodput import GoodputAllocation, GoodputPlan
-from ...backend import Answer, Availability, Backend, Progress, Task, unheard
+from ...backend import Answer, Backend, Claim, Progress, Task, ignore_progress
+from ...deadline import Deadline
 from ...external.highs import BACKEND as HIGHS
 from ...options import Options
-from ...reductions.outer_approximation.solve import run_backend
-from ...result import CLOSED_GAP, Limit, Reason
+from ...reductions.run import run_backend
+from ...result import CLOSED_GAP, Limit
 from .prices import best_prices, filled
 
-VERSION = "1"
 # Beyond so many cells (jobs x GPUs) the exact table of one type gives way to prices.
 MOST_CELLS = 50_000_000
 # Cells of the table between two looks at the clock: some hundredths of a second.
@@ -39,30 +38,27 @@ class Goodput(Backend):
 
     name = "goodput"
     licence = "Apache-2.0"
+    version = "1"
+    requires = ("numba",)
     formulations = frozenset({"GoodputAllocation"})
-    honours = frozenset({"threads", "seed", "log"})
-    uses = frozenset({"highs"})
-
-    def probe(self) -> Availability:
-        """Say whether numba is installed."""
-        return Availability.with_numba(VERSION)
+    supported_options = frozenset({"threads", "seed", "log"})
+    delegates_to = frozenset({"highs"})
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve the problem; a seed changes nothing, threads are for the integer program."""
-        options.no_own(self.name)
-        started = time.perf_counter()
+        self.backend_options(options)
+        deadline = Deadline.of(options)
         problem: GoodputAllocation = task.problem
-        deadline = math.inf if options.time_limit is None else started + options.time_limit
         plan = None
         if len(problem.gpus) == 1 and len(problem.goodputs) * (int(problem.gpus[0]) + 1) <= MOST_CELLS:
-            plan = _exact(problem, deadline)
+            plan = _exact(problem, deadline.at)
         if plan is not None:
             if options.log:
                 sys.stdout.write(f"exact table: objective {problem.evaluate(plan)[0]:.10g}\n")
             note = "bound: the exact table over jobs and GPUs"
-            return Answer(claim=Reason.OPTIMAL, plan=plan, bound=problem.evaluate(plan)[0], notes=(note,))
-        prices, bound = best_prices(problem, deadline)
-        plan = filled(problem, prices, deadline)
+            return Answer(claim=Claim.SOLVED, plan=plan, bound=problem.evaluate(plan)[0], notes=(note,))
+        prices, bound = best_prices(problem, deadline.at)
+        plan = filled(problem, prices, deadline.at)
         objective = problem.evaluate(plan)[0]
         on_progress(objective, bound, plan)
         if options.log:
@@ -70,12 +66,11 @@ class Goodput(Backend):
         notes = ["bound: Lagrangian, by prices of the GPU types"]
         gap = max(options.abs_gap, max(options.rel_gap, CLOSED_GAP) * problem.gap_scale(objective))
         if bound - objective <= gap:
-            return Answer(claim=Reason.OPTIMAL, plan=plan, bound=bound, notes=tuple(notes))
-        left = None if options.time_limit is None else deadline - time.perf_counter()
-        if left is not None and left <= 0:
+            return Answer(claim=Claim.SOLVED, plan=plan, bound=bound, notes=tuple(notes))
+        if deadline.passed:
             bound = min(bound, problem.bound_at(np.zeros(len(prices))))  # the first prices may be far too high
-            return Answer(claim=Reason.FEASIBLE, limit=Limit.TIME, plan=plan, bound=bound, notes=tuple(notes))
-        return _decided(problem, plan, objective, bound, prices, replace(options, time_limit=left), notes)
+            return Answer(claim=Claim.STOPPED, limit=Limit.TIME, plan=plan, bound=bound, notes=tuple(notes))
+        return _decided(problem, plan, objective, bound, prices, deadline.options(), notes)
 
 
 def _exact(problem: GoodputAllocation, deadline: float) -> GoodputPlan | None:
@@ -123,7 +118,7 @@ def _decided(
 
     # GAP_SHARE of the gap is HiGHS's; the rest is room for rounding.
     asked = replace(options, rel_gap=GAP_SHARE * options.rel_gap, abs_gap=GAP_SHARE * options.abs_gap, warm_start=None)
-    answer = run_backend(HIGHS, Task(problem=problem, form="configurations", program=program), asked, unheard)
+    answer = run_backend(HIGHS, Task(problem=problem, form="configurations", program=program), asked, ignore_progress)
     what = f"HiGHS on {program.num_columns} of {int(problem.allowed.sum())} configurations"
     if answer.values is not None and program.residuals_at(answer.values).worst <= options.feasibility_tol:
         found = problem.decode(np.rint(answer.values), keep=keep)
@@ -132,13 +127,14 @@ def _decided(
             plan, objective = found, reached
             notes.append(f"plan: {what}")
     proved = bound
-    if answer.claim is Reason.INFEASIBLE:  # not even to give nobody anything: it cannot be
-        return Answer(claim=Reason.NUMERICAL, plan=plan, bound=bound, message=f"{what} claims that there is no plan")
+    if answer.claim is Claim.INFEASIBLE:  # not even to give nobody anything: it cannot be
+        return Answer(claim=Claim.FAILED, plan=plan, bound=bound, message=f"{what} claims that there is no plan")
     if answer.bound is not None and max(answer.bound, objective) < bound:
         # A plan without the dropped configurations is within HiGHS's bound; one with them is no better than ours was.
         proved = max(answer.bound, objective)
         notes.append(f"bound: {what}")
-    return Answer(claim=Reason.OPTIMAL, limit=answer.limit, plan=plan, bound=proved, notes=tuple(notes))
+    claim = Claim.SOLVED if answer.limit is None else Claim.STOPPED
+    return Answer(claim=claim, limit=answer.limit, plan=plan, bound=proved, notes=tuple(notes))
 
 
 BACKEND = Goodput()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import equipoise as eq
 from equipoise.formulations.assignment.goodput import restart_factors
+from equipoise.solvers import deadline
 from equipoise.solvers.assignment.goodput import backend as goodput
 from equipoise.solvers.assignment.goodput import kernels as goodput_kernels
 
@@ -226,7 +227,9 @@ def test_one_type_stops_at_the_time_limit(monkeypatch):
     assert stopped.objective <= objective <= stopped.bound < 0
     # A clock that ticks at every look: the table is given up as soon as it is seen to end too late.
     ticks = itertools.count()
-    monkeypatch.setattr(goodput, "time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
+    clock = SimpleNamespace(perf_counter=lambda: float(next(ticks)))
+    for module in (goodput, deadline):
+        monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(goodput, "WORK", 1000)
     late = eq.solve(problem, "goodput", time_limit=100.0, rel_gap=1e-9)
     assert 1 <= calls["add_configurations"] <= 3

@@ -332,7 +332,7 @@ def test_out_of_time_is_said_and_what_there_is_is_feasible(name, jobs):
 
 def test_options_that_it_does_not_have_are_refused():
     problem = eq.MaxMinFairness([[1.0]], [1], [1])
-    with pytest.raises(eq.InvalidInput, match="no options of its own"):
+    with pytest.raises(eq.InvalidInput, match="it has no options"):
         eq.solve(problem, "share_prices", backend_options={"share_prices": {"cuts": 3}})
     with pytest.raises(eq.InvalidInput, match="warm_start"):
         eq.solve(problem, "share_prices", warm_start=eq.GpuShares(np.ones((1, 1))))
