@@ -1,7 +1,8 @@
 """Jobs, traces, profiles and workloads: what a cluster sees, without any decision."""
 
 from .job_state import JobState
-from .profiles.table import CriticalEpochs, Profiles
+from .profiles.rules import CriticalEpochs
+from .profiles.table import Profiles
 from .results.metrics import envy, finish_time_fairness, unfair_pct
 from .results.result import SimulationResult
 from .rounds.engine import simulate_rounds

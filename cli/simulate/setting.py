@@ -201,7 +201,7 @@ def _generated(text: str, jobs: int | None, gpus: int, seed: int, profiles: Prof
     import numpy as np
 
     from ...simulation import generate_trace
-    from ...simulation.traces.trace import MODES
+    from ...simulation.profiles.modes import MODES
 
     count, _, more = text.partition(":")[2].partition(",")
     if "=" in count:

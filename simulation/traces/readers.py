@@ -13,9 +13,10 @@ import numpy as np
 
 from ...formulations.errors import InvalidInput
 from ..delimited_files import Row, as_id, read_lines, read_rows, unique_ids
+from ..profiles.modes import MODES, Runs
 from .durations import is_duration_trace, read_durations
 from .source import TraceSource
-from .trace import MODES, Runs, Trace, schedule_text
+from .trace import Trace, schedule_text
 
 _REQUIRED = ("job_id", "model", "batch_size", "scale_factor", "mode", "total_steps", "arrival_time_s")
 

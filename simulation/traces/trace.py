@@ -12,16 +12,12 @@ from numpy.typing import NDArray
 
 from ...formulations.checks import as_ids, as_integers, as_reals, same_length
 from ...formulations.errors import InvalidInput
+from ..profiles.modes import MODES, Runs
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from .source import TraceSource
-
-MODES = ("static", "accordion", "gns")
-
-# Successive (batch size, epochs) stretches of one job.
-Runs = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
