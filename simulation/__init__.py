@@ -12,9 +12,8 @@ from .rounds.replay import ReplayedSchedule
 from .rounds.rules import RoundRules
 from .snapshot import snapshot
 from .stochastic_runs import SampledRuns, sample_runs
-from .traces.durations import read_durations
 from .traces.generator import SIZE_CLASSES, SizeClass, generate_trace
-from .traces.readers import read_gavel, read_shockwave, write_shockwave
+from .traces.readers import read_durations, read_gavel, read_shockwave, read_trace, write_shockwave
 from .traces.trace import Trace
 from .traces.trajectory import isolated_s, trajectory
 
@@ -44,6 +43,7 @@ __all__ = [
     "read_durations",
     "read_gavel",
     "read_shockwave",
+    "read_trace",
     "sample_runs",
     "simulate_rounds",
     "snapshot",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from ...formulations.checks import as_ids, as_integers, as_reals, same_length
 from ...formulations.errors import InvalidInput
 from ..profiles.modes import MODES, Runs
+from .file_columns import trace_columns
+from .source import TraceSource
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from .source import TraceSource
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -166,17 +166,25 @@ class Trace:
             columns["schedule"] = [schedule_text(runs) for runs in self.schedule]
         return pd.DataFrame(columns)
 
+    @classmethod
+    def of(cls, columns: Mapping[str, Any]) -> Trace:
+        """Return the trace of these fields; a fault in one read from a file names the file's column and line."""
+        try:
+            return cls(**columns)
+        except InvalidInput as error:
+            source: TraceSource | None = columns.get("source")
+            raise (error if source is None else source.locate(error)) from None
+
     @staticmethod
     def read(path: str | Path) -> Trace:
         """Read a trace file: Shockwave's CSV, a CSV of durations, or Gavel's tab-separated form (it has no header).
 
         See Also
         --------
+        read_trace : the same as a function.
         read_shockwave, read_durations, read_gavel : the three formats.
         """
-        from .readers import read_trace
-
-        return read_trace(path)
+        return Trace.of(trace_columns(path))
 
 
 def schedule_text(runs: Runs) -> str:
