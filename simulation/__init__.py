@@ -1,14 +1,17 @@
 """Jobs, traces, profiles and workloads: what a cluster sees, without any decision."""
 
+from .cluster import Cluster
+from .decision import CallLog, CallRecord, Evidence
 from .job_state import JobState
 from .profiles.rules import CriticalEpochs
 from .profiles.table import Profiles
+from .results.interrupt import SimulationInterrupted
 from .results.metrics import envy, finish_time_fairness, unfair_pct
 from .results.result import SimulationResult
 from .rounds.engine import simulate_rounds
-from .rounds.interrupt import SimulationInterrupted
-from .rounds.policy import Evidence, RoundJob, RoundPolicy, RoundState, Schedule, Shares, due_on_events
+from .rounds.policy import RoundJob, RoundPolicy, RoundState, Schedule, Shares, due_on_events
 from .rounds.replay import ReplayedSchedule
+from .rounds.result import RoundResult
 from .rounds.rules import RoundRules
 from .snapshot import snapshot
 from .stochastic_runs import SampledRuns, sample_runs
@@ -19,6 +22,9 @@ from .traces.trajectory import isolated_s, trajectory
 
 __all__ = [
     "SIZE_CLASSES",
+    "CallLog",
+    "CallRecord",
+    "Cluster",
     "CriticalEpochs",
     "Evidence",
     "JobState",
@@ -26,6 +32,7 @@ __all__ = [
     "ReplayedSchedule",
     "RoundJob",
     "RoundPolicy",
+    "RoundResult",
     "RoundRules",
     "RoundState",
     "SampledRuns",
