@@ -2,6 +2,7 @@
 
 from .cluster import Cluster
 from .decision import CallLog, CallRecord, Evidence
+from .engines import ENGINES, Engine, Headline, simulate
 from .job_state import JobState
 from .profiles.rules import CriticalEpochs
 from .profiles.table import Profiles
@@ -21,12 +22,15 @@ from .traces.trace import Trace
 from .traces.trajectory import isolated_s, trajectory
 
 __all__ = [
+    "ENGINES",
     "SIZE_CLASSES",
     "CallLog",
     "CallRecord",
     "Cluster",
     "CriticalEpochs",
+    "Engine",
     "Evidence",
+    "Headline",
     "JobState",
     "Profiles",
     "ReplayedSchedule",
@@ -52,6 +56,7 @@ __all__ = [
     "read_shockwave",
     "read_trace",
     "sample_runs",
+    "simulate",
     "simulate_rounds",
     "snapshot",
     "trajectory",

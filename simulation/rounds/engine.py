@@ -97,6 +97,20 @@ def simulate_rounds(
     return play(run, len(trace), on_round)
 
 
+def run_rounds(
+    trace: Trace,
+    policy: RoundPolicy,
+    *,
+    cluster: Cluster,
+    speeds: Profiles | Mapping[str, Profiles],
+    rules: RoundRules,
+    on_step: OnStep | None,
+    record: bool,
+) -> RoundResult:
+    """Run `simulate_rounds` with the arguments of `simulate`."""
+    return simulate_rounds(trace, policy, gpus=cluster, profiles=speeds, rules=rules, on_round=on_step, record=record)
+
+
 class _Run:
     """One simulation as it goes: `step` plays one round."""
 

@@ -52,6 +52,7 @@ def duration_columns(path: str | Path, profiles: Profiles | None = None) -> tupl
         "num_gpus": np.array(gangs),
         "mode": ["static"] * len(rows),
         "total_steps": np.array(steps),
+        "duration_s": np.array(durations),
         "arrival_s": np.array(arrivals),
         "total_epochs": None if epochs is None else np.array(epochs),
         "source": source,
