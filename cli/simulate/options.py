@@ -68,7 +68,7 @@ def simulate_options(
     per_job: Annotated[bool, typer.Option("--per-job", help="Also each job: start, end, JCT, FTF.")] = False,
     as_json: Json = False,
 ) -> Action:
-    """Run one policy on a trace, round by round, and say how long and how fair it was."""
+    """Run one policy on a trace, and say how long and how fair it was."""
     from .command import simulate_command
 
     return partial(

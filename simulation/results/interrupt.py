@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from .result import SimulationResult
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_Result = TypeVar("_Result", bound=SimulationResult, covariant=True)
 
 #: on_step(step, time_s, jobs ended, jobs in all)
 OnStep = Callable[[int, float, int, int], None]
@@ -39,7 +41,7 @@ class SimulationInterrupted(KeyboardInterrupt):
             start_s=np.where(ended, so_far.start_s, arrival_s),
             end_s=np.where(ended, so_far.end_s, arrival_s),
         )
-        self.tables = {**whole.tables(), "jobs": whole.jobs[ended].reset_index(drop=True)}
+        self.tables: Mapping[str, pd.DataFrame] = {**whole.tables(), "jobs": whole.jobs[ended].reset_index(drop=True)}
         self.total = len(ended)
         steps = len(so_far.levels)
         super().__init__(f"{ended.sum()} of {self.total} jobs had ended after {steps} {so_far.step_name}s")
@@ -60,7 +62,7 @@ class SimulationInterrupted(KeyboardInterrupt):
         return self.tables["rounds"]
 
 
-class EngineRun(Protocol):
+class EngineRun(Protocol[_Result]):
     """One simulation as it goes.
 
     Attributes
@@ -83,12 +85,12 @@ class EngineRun(Protocol):
         """Play one step; return False if all jobs had ended before it."""
         ...
 
-    def result(self) -> SimulationResult:
+    def result(self) -> _Result:
         """Return what has happened so far."""
         ...
 
 
-def play(run: EngineRun, jobs: int, on_step: OnStep | None = None) -> SimulationResult:
+def play(run: EngineRun[_Result], jobs: int, on_step: OnStep | None = None) -> _Result:
     """Play a run to its end.
 
     Parameters

@@ -71,8 +71,8 @@ def schedule_picture(result: SimulationResult, *, until_s: float | None = None, 
         lanes = _chosen(gpus, MOST_ROWS)
         limits.append((lanes, gpus, "GPU"))
         job, first, last, low, high = _rectangles(held_gpus(result.stretches, gpus, starts)[:, lanes])
-        gpus_per_lane = gpus / len(lanes)
-        rectangles = job, first, last, gpus_per_lane * low, gpus_per_lane * high
+        lane = gpus / len(lanes)
+        rectangles = job, first, last, lane * low.astype(np.float64), lane * high.astype(np.float64)
     unit, seconds = time_unit(frame.x_limit)
     background = f'<rect class="idle" x="{frame.left}" y="{frame.top}" width="{frame.width}" height="{frame.height}"/>'
     parts = [words(_LEFT, 15, f"{gpus} GPUs"), background, *frame.axes(unit, x_unit=seconds, percent=False)]
@@ -103,10 +103,9 @@ def held_gpus(stretches: Stretches, gpus: int, at_s: Floats) -> NDArray[np.int32
     ndarray of int, shape (n, gpus)
     """
     table = np.full((len(at_s), gpus), -1, dtype=np.int32)
-    assert stretches.gpu_ids is not None
     first, last = np.searchsorted(at_s, stretches.start_s), np.searchsorted(at_s, stretches.end_s)
-    ids = np.split(stretches.gpu_ids, np.cumsum(stretches.gpus[:-1]).astype(np.int64))
-    for job, held, begin, end in zip(stretches.place.tolist(), ids, first.tolist(), last.tolist(), strict=True):
+    spans = zip(stretches.place.tolist(), stretches.ids(), first.tolist(), last.tolist(), strict=True)
+    for job, held, begin, end in spans:
         table[begin:end, held] = job
     return table
 

@@ -84,6 +84,12 @@ class Stretches:
     def __len__(self) -> int:
         return len(self.place)
 
+    def ids(self) -> list[Indices]:
+        """Return the numbers of the GPUs of each stretch; of none where the engine does not say."""
+        if self.gpu_ids is None:
+            return []
+        return np.split(self.gpu_ids, np.cumsum(self.gpus[:-1]).astype(np.int64))
+
 
 class StretchLog:
     """Records stretches while an engine runs: `start` when a job gets GPUs, `stop` when it loses them."""

@@ -131,8 +131,9 @@ class Trace:
         self._check_schedule()
 
     def _steps(self) -> Any:
-        if self.total_steps is not None:
-            return self.total_steps
+        given: Any = self.total_steps
+        if given is not None:
+            return given
         if self.duration_s is None:
             raise InvalidInput("total_steps", None, "must be given where duration_s is not")
         same_length(duration_s=self.duration_s, num_gpus=self.num_gpus)
