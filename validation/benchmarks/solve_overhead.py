@@ -24,7 +24,7 @@ from ...solvers.reductions.objective_scale import raised, raising_factor
 from ...solvers.registry import find_backend
 from ...solvers.solve import solve
 from ...solvers.verification.progress import ProgressRecorder
-from .window import random_window
+from ..instances.window import random_window
 
 # Each solver is measured in a process of its own: ortools and highspy cannot share one.
 CHILD = (

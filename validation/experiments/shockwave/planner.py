@@ -12,7 +12,8 @@ import numpy as np
 from ....simulation import Profiles, Trace
 from ....simulation.rounds.policy import RoundPolicy
 from ....solvers.solve import solve
-from ...benchmarks.window import PAPER_GAPS, random_window
+from ...benchmarks.window import PAPER_GAPS
+from ...instances.window import random_window
 from .plots import Bars, Curves
 from .run import Case, Claim, Outcome, Setup, compared, metric_row, named, run_cases, workload
 from .settings import PAPER
