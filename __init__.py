@@ -17,6 +17,7 @@ from .formulations.errors import (
     InvalidInput,
     LicenseLimit,
     NoSolution,
+    UnknownOption,
     UnsupportedProblem,
 )
 from .formulations.makespan.gang.problem import GangMakespan
@@ -30,6 +31,7 @@ from .formulations.markets.stochastic.market import StochasticMarket
 from .formulations.markets.stochastic.plan import StochasticPlan
 from .formulations.markets.volatile import VolatileFisherMarket
 from .formulations.program.builder import ProgramBuilder
+from .formulations.program.certificate import SolveCertificate
 from .formulations.program.data import ProblemClass, Residuals
 from .formulations.program.model import Program
 from .formulations.shares.finish_time.problem import FinishTimeFairness
@@ -39,10 +41,10 @@ from .formulations.shares.min_total_duration import MinTotalDuration
 from .formulations.shares.polytope import GpuShares
 from .formulations.window.plan import WindowPlan
 from .formulations.window.problem import Regime, ScheduleWindow, WindowJob
+from .solvers.backend_table import BackendRow, BackendTable, backends
 from .solvers.isolation.run import Isolation
 from .solvers.options import Options
-from .solvers.registry import BackendRow, BackendTable, backends
-from .solvers.result import HistoryPoint, Limit, Reason, Result, Termination
+from .solvers.result import HistoryPoint, Limit, Reason, Result, Termination, TerminationReason
 from .solvers.selection import Candidate, CandidateTable, candidates
 from .solvers.solve import solve
 
@@ -87,9 +89,12 @@ __all__ = [
     "Result",
     "ScheduleWindow",
     "ShopSchedule",
+    "SolveCertificate",
     "StochasticMarket",
     "StochasticPlan",
     "Termination",
+    "TerminationReason",
+    "UnknownOption",
     "UnsupportedProblem",
     "VolatileFisherMarket",
     "WindowJob",

@@ -2,6 +2,7 @@
 
 from .bounds import proved_bound, proves_infeasible
 from .builder import ProgramBuilder
+from .certificate import SolveCertificate
 from .data import ProblemClass, ProgramData, Residuals
 from .formulation import Formulation
 from .model import Program
@@ -13,6 +14,7 @@ __all__ = [
     "ProgramBuilder",
     "ProgramData",
     "Residuals",
+    "SolveCertificate",
     "proved_bound",
     "proves_infeasible",
 ]

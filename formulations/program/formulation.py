@@ -54,6 +54,11 @@ class Formulation(ABC, Generic[PlanT]):
         """The name by which backends list the formulation: that of its type."""
         return type(self).__name__
 
+    @property
+    def sign(self) -> float:
+        """1.0 if greater objectives are better, -1.0 if smaller ones are."""
+        return 1.0 if self.sense == "max" else -1.0
+
     def check_form(self, form: str | None) -> str:
         """Return the form, the first for None.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Mapping
 from importlib import resources
 from typing import Any, Protocol
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Floats, Indices
+from ..program.certificate import SolveCertificate
 from .data import WindowData
 
 # Beyond these a browser becomes slow; the page then shows the jobs of highest priority and says how many it omits.
@@ -69,7 +69,7 @@ class ShownPlan(Protocol):
         """The window's objective."""
 
 
-def render(plan: ShownPlan, certificate: Mapping[str, Any] | None = None) -> str:
+def render(plan: ShownPlan, certificate: SolveCertificate | None = None) -> str:
     """Return the page as text; the same plan and certificate give the same text to the last character.
 
     The page needs neither a network nor a library. It holds at most 2,000 jobs and 40,000 bars; of a larger plan it
@@ -79,16 +79,14 @@ def render(plan: ShownPlan, certificate: Mapping[str, Any] | None = None) -> str
     Parameters
     ----------
     plan : WindowPlan
-    certificate : mapping, optional
-        What the solve proved: any of backend, termination, objective, bound, gap, wall_s (s) and notes (sequence of
-        str). A key that is missing or None is left out of the page.
+    certificate : SolveCertificate, optional
+        What the solve proved.
 
     Returns
     -------
     str
         HTML in which everything outside the template is ASCII.
     """
-    certificate = {} if certificate is None else certificate
     window = plan.window
     title = f"Window plan: {_count(len(window.ids), 'job')} on {_count(window.gpus, 'GPU')}"
     runs = _runs(plan.regime_of)
@@ -187,7 +185,7 @@ def _lead(plan: ShownPlan) -> str:
     )
 
 
-def _tiles(plan: ShownPlan, certificate: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def _tiles(plan: ShownPlan, certificate: SolveCertificate | None) -> list[tuple[str, str, str]]:
     """Return the headline figures as (name, figure, explanation)."""
     window = plan.window
     jobs = len(window.ids)
@@ -207,19 +205,22 @@ def _tiles(plan: ShownPlan, certificate: Mapping[str, Any]) -> list[tuple[str, s
         ("Starts", f"{int(plan.restarts):,}", f"{_count(int(window.is_running.sum()), 'job')} ran just before"),
         ("Worst fairness", _figure(float(window.ftf.max()), 3), f"{_count(unfair, 'job')} above 1.05"),
     ]
-    objective = _real(certificate.get("objective"))
-    bound, gap = _real(certificate.get("bound")), _real(certificate.get("gap"))
-    if objective is None:
-        objective = float(plan.objective)
-    digits = _telling_digits(objective, bound)
-    proved = "no bound given" if bound is None else f"bound {_figure(bound, digits)}"
-    tiles.append(("Objective", _figure(objective, digits), proved))
-    how = [str(certificate[key]) for key in ("termination", "backend") if certificate.get(key) is not None]
-    wall = _real(certificate.get("wall_s"))
-    if wall is not None:
-        how.append(f"{1000 * wall:.3g} ms" if wall < 1 else f"{wall:.3g} s")
-    tiles.append(("Gap", "\N{EN DASH}" if gap is None else _gap(gap), ", ".join(how) or "no certificate given"))
-    return tiles
+    return [*tiles, *_proof_tiles(float(plan.objective), certificate)]
+
+
+def _proof_tiles(objective: float, certificate: SolveCertificate | None) -> list[tuple[str, str, str]]:
+    """Return the tiles of the objective and the gap: what the solve proved, where a certificate says so."""
+    if certificate is None:
+        figure = _figure(objective, _telling_digits(objective, None))
+        return [("Objective", figure, "no bound given"), ("Gap", "\N{EN DASH}", "no certificate given")]
+    if certificate.objective is not None:
+        objective = certificate.objective
+    digits = _telling_digits(objective, certificate.bound)
+    wall = certificate.wall_time
+    took = f"{1000 * wall:.3g} ms" if wall < 1 else f"{wall:.3g} s"
+    how = ", ".join((certificate.termination, certificate.backend, took))
+    proved = f"bound {_figure(certificate.bound, digits)}"
+    return [("Objective", _figure(objective, digits), proved), ("Gap", _gap(certificate.gap), how)]
 
 
 def _tile(name: str, figure: str, explanation: str) -> str:
@@ -228,7 +229,7 @@ def _tile(name: str, figure: str, explanation: str) -> str:
     return f"{head}<dd>{_escape(explanation)}</dd></div>"
 
 
-def _notes(plan: ShownPlan, certificate: Mapping[str, Any], shown: int) -> list[str]:
+def _notes(plan: ShownPlan, certificate: SolveCertificate | None, shown: int) -> list[str]:
     """Return list items: what the page leaves out first, then the notes of the solve."""
     lines = []
     omitted = len(plan.window.ids) - shown
@@ -245,7 +246,7 @@ def _notes(plan: ShownPlan, certificate: Mapping[str, Any], shown: int) -> list[
         more = f" and {len(skipped) - 10:,} more" if len(skipped) > 10 else ""
         text = f"Wider than the cluster and therefore not planned: {_count(len(skipped), 'job')} ({names}{more})."
         lines.append(f'<li class="warn">{_escape(text)}</li>')
-    notes = certificate.get("notes") or ()
+    notes = () if certificate is None else certificate.notes
     lines += [f"<li>{_escape(_shorten(str(note), _LONGEST_NOTE))}</li>" for note in notes]
     return lines
 
@@ -290,10 +291,6 @@ def _gap(value: float) -> str:
         if abs(value) >= 1e-4
         else f"{value:.1e}".replace("e-0", "e-").replace("-", "\N{MINUS SIGN}")
     )
-
-
-def _real(value: Any) -> float | None:
-    return None if value is None else float(value)
 
 
 def _rounded(value: float) -> float | int | None:

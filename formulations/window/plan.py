@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Floats, Indices
+from ..program.certificate import SolveCertificate
 from ..program.lp_mps import write_text
 from .check import regimes_of
 from .data import WindowData
@@ -106,14 +106,14 @@ class WindowPlan:
         )
         return pd.concat([frame, rounds], axis=1)
 
-    def to_html(self, path: str | os.PathLike[str] | None = None, certificate: Mapping[str, Any] | None = None) -> str:
+    def to_html(self, path: str | os.PathLike[str] | None = None, certificate: SolveCertificate | None = None) -> str:
         """Return the plan as one self-contained HTML page, and write it to `path` if given.
 
         Parameters
         ----------
         path : path-like, optional
-        certificate : mapping, optional
-            What proves the plan, shown in the page's head: backend, termination, objective, bound, gap, wall_s, notes.
+        certificate : SolveCertificate, optional
+            What proves the plan, shown in the page's head: `Result.certificate` of the solve.
         """
         page = render(self, certificate)
         if path is not None:

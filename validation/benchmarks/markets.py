@@ -16,7 +16,8 @@ from typing import Any
 from ...formulations.checks import as_integer, as_real, as_reals
 from ...formulations.errors import EquipoiseError, InvalidInput
 from ...formulations.markets.market import Market
-from ...solvers.registry import backends, find_backend
+from ...solvers.backend_table import backends
+from ...solvers.registry import find_backend
 from ...solvers.solve import solve
 from ..instances.markets import KINDS, random_fisher_market, random_leontief_market
 
