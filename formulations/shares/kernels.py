@@ -161,16 +161,39 @@ def most_gained(rates: Any, gangs: Any, counts: Any, prices: Any, usage: Any) ->
 
 
 @compiled()
-def dearer(worth: Any, gangs: Any, prices: Any, least: Any) -> Any:
-    """Return what one more unit of its rate costs each job that reaches `least` at least cost, shape (G,)."""
+def within_reach(worth: Any, gangs: Any, prices: Any, least: Any, spare: float) -> Any:
+    """Return the highest rate that each job reaches if it pays `spare` more than `least` costs it, shape (G,).
+
+    The lower hull of (0, 0) and the points (worth_ik, gangs_i prices_k) is walked until the money is spent.
+    """
     groups, kinds = worth.shape
     cost = np.empty(kinds)
-    rise = np.empty(groups)
+    reach = np.empty(groups)
     for i in range(groups):
         for k in range(kinds):
             cost[k] = gangs[i] * prices[k]
-        rise[i] = hull_point(worth[i], cost, least[i])[1]
-    return rise
+        _, _, before, at, share = hull_point(worth[i], cost, least[i])
+        money = np.inf if np.isnan(share) else spare
+        if at >= 0:
+            money += share * cost[at]
+        if before >= 0 and before != at:
+            money += (1.0 - share) * cost[before]
+        rate, paid = 0.0, 0.0
+        while True:
+            following, steepness = -1, np.inf
+            for k in range(kinds):
+                if worth[i, k] > rate:
+                    each = (cost[k] - paid) / (worth[i, k] - rate)
+                    if each < steepness or (each == steepness and worth[i, k] > worth[i, following]):
+                        following, steepness = k, each
+            if following < 0:
+                break
+            if cost[following] > money:
+                rate += (money - paid) / steepness
+                break
+            rate, paid = worth[i, following], max(paid, cost[following])
+        reach[i] = max(rate, least[i])
+    return reach
 
 
 @compiled()

@@ -10,7 +10,7 @@ import numpy as np
 from ...formulations.arrays import Floats
 from ...formulations.errors import NoSolution, UnsupportedProblem
 from ...formulations.shares.levels import ROUNDING, LevelShares
-from ...formulations.shares.max_min_fairness import MaxMinFairness, held_at
+from ...formulations.shares.max_min_fairness import MaxMinFairness
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.polytope import GpuShares
 from ..backend import Answer, Backend, Claim, Progress, Task
@@ -24,6 +24,9 @@ from .tie_break import MATCHED, nearest_shares
 
 WITH_ROWS = "MaxSumThroughput:rows"
 KINDS = ("MaxMinFairness", "MaxMinFairness:water_filling", "MaxSumThroughput", WITH_ROWS, "MinTotalDuration")
+# A level holds a job that rounding lets rise by no more than this share of it, or than HARDER times the least such rise
+# of all jobs; the others stay open for another search, where those that are held no longer count.
+HELD, HARDER = 1e-7, 10.0
 
 
 class SharePrices(Backend):
@@ -126,18 +129,23 @@ def _sound(crowd: Crowd, shares: Floats) -> Floats:
 
 def _levels(crowd: Crowd, highest: Floats, filling: bool, deadline: Deadline) -> tuple[Floats, list[Mix]]:
     """Return the level that each group reaches in the optimum, and what was found level by level."""
+    from ...formulations.shares.kernels import within_reach
+
     caps = highest.copy() if filling else np.full(len(highest), highest.min())
     stages: list[Mix] = []
     while True:
-        level, mix = best_level(crowd, caps, deadline, 0.1 * ROUNDING * (1 + 10 * len(stages)))
+        rounding = 0.1 * ROUNDING * (1 + 10 * len(stages))
+        level, mix = best_level(crowd, caps, deadline, rounding)
         stages.append(mix)
         least = np.minimum(level, caps)
         if not filling or not mix.prices.any() or not mix.finished:
             return least, stages
-        held = held_at(level, crowd.worth, crowd.gangs, mix.prices, caps)
-        if not held.any():
+        reach = within_reach(crowd.worth, crowd.gangs, mix.prices, least, rounding)
+        above = caps > level
+        if not above.any():
             return least, stages
-        caps[held] = level
+        rise = np.where(above, reach / level - 1.0, np.inf)
+        caps[rise <= max(HELD, HARDER * rise.min())] = level
 
 
 def _per_level(crowd: Crowd, prices: Floats, least: Floats) -> Floats:

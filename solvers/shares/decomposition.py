@@ -169,7 +169,7 @@ def _knapsack_price(crowd: Crowd) -> float:
 def best_level(crowd: Crowd, caps: Floats, deadline: Deadline, rounding: float = ROUNDING) -> tuple[float, Mix]:
     """Find the largest t that every group reaches, or its cap where that is lower, and the prices that prove it.
 
-    At prices, t is at most what :func:`~.share_levels.level_bound` says; whether this t can be had is a small packing
+    At prices, t is at most what :func:`~.levels.level_bound` says; whether this t can be had is a small packing
     program over answers to prices at this t. Where it cannot, the program's own prices give a smaller t. Prices are
     scaled so that all GPUs together cost 1; they are 0 where the largest cap can be had. Of many groups a sample is
     asked first, for prices to start from.

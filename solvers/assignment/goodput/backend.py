@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +20,10 @@ from .prices import best_prices, filled
 
 # Beyond so many cells (jobs x GPUs) the exact table of one type gives way to prices.
 MOST_CELLS = 50_000_000
+# Cells of the table between two looks at the clock: some hundredths of a second.
+WORK = 20_000_000
+# Cells of the table per second that no machine exceeds: what would take too long even so is not begun.
+FASTEST = 4e9
 # The share of the gap asked for that the integer program may leave.
 GAP_SHARE = 0.5
 
@@ -26,6 +31,7 @@ GAP_SHARE = 0.5
 class Goodput(Backend):
     """One type of GPU: dynamic programming over jobs and GPUs, exact. Several types: prices and a small program.
 
+    One type takes the way of several as well if the table is too large, or will not be done within the time limit.
     The best prices of the types prove a bound, and give a plan after filling what is left of the GPUs. Configurations
     that, by the bound, no better plan can use are dropped; HiGHS decides among the others if the gap asks for it.
     """
@@ -43,14 +49,16 @@ class Goodput(Backend):
         self.backend_options(options)
         deadline = Deadline.of(options)
         problem: GoodputAllocation = task.problem
+        plan = None
         if len(problem.gpus) == 1 and len(problem.goodputs) * (int(problem.gpus[0]) + 1) <= MOST_CELLS:
-            plan = _exact(problem)
+            plan = _exact(problem, deadline.at)
+        if plan is not None:
             if options.log:
                 sys.stdout.write(f"exact table: objective {problem.evaluate(plan)[0]:.10g}\n")
             note = "bound: the exact table over jobs and GPUs"
             return Answer(claim=Claim.SOLVED, plan=plan, bound=problem.evaluate(plan)[0], notes=(note,))
-        prices, bound = best_prices(problem)
-        plan = filled(problem, prices)
+        prices, bound = best_prices(problem, deadline.at)
+        plan = filled(problem, prices, deadline.at)
         objective = problem.evaluate(plan)[0]
         on_progress(objective, bound, plan)
         if options.log:
@@ -60,18 +68,31 @@ class Goodput(Backend):
         if bound - objective <= gap:
             return Answer(claim=Claim.SOLVED, plan=plan, bound=bound, notes=tuple(notes))
         if deadline.passed:
+            bound = min(bound, problem.bound_at(np.zeros(len(prices))))  # the first prices may be far too high
             return Answer(claim=Claim.STOPPED, limit=Limit.TIME, plan=plan, bound=bound, notes=tuple(notes))
         return _decided(problem, plan, objective, bound, prices, deadline.options(), notes)
 
 
-def _exact(problem: GoodputAllocation) -> GoodputPlan:
-    """Return a best plan for one type of GPU."""
-    from .kernels import best_counts
+def _exact(problem: GoodputAllocation, deadline: float) -> GoodputPlan | None:
+    """Return a best plan for one type of GPU; None as soon as the table will not be done by the deadline."""
+    from .kernels import add_configurations, counts_of
 
+    length = int(problem.gpus[0]) + 1
+    ranks = np.arange(problem.goodputs.shape[2])
+    least_s = float(problem.allowed.sum(axis=(0, 1)) @ np.maximum(length - ranks, 0)) / FASTEST
+    if time.perf_counter() + least_s >= deadline:
+        return None
     job, _, rank = np.nonzero(problem.allowed & (problem.utilities > problem.idle_utility))
     gains = problem.utilities[job, 0, rank] - problem.idle_utility
-    starts = np.searchsorted(job, np.arange(len(problem.goodputs) + 1))
-    counts = best_counts(gains, starts, rank, int(problem.gpus[0]))
+    cells = np.append(0, np.cumsum(length - rank))
+    best, new, taken = np.zeros(length), np.zeros(length), np.zeros((len(problem.goodputs), length), np.int32)
+    began, done = time.perf_counter(), 0
+    while done < len(gains):
+        now = time.perf_counter()
+        if now >= deadline or (done and (now - began) * (cells[-1] / cells[done] - 1.0) > deadline - now):
+            return None
+        done = add_configurations(gains, job, rank, done, WORK, best, new, taken)
+    counts = counts_of(taken)
     return GoodputPlan(problem, np.zeros(len(counts), np.int64), counts)
 
 
