@@ -114,7 +114,7 @@ def _snapshot(
     )
 
 
-app.command("simulate", short_help="Run a policy on a trace, round by round.")(simulate_options)
+app.command("simulate", short_help="Run a policy on a trace.")(simulate_options)
 app.command("compare", short_help="Run several policies on a trace, side by side.")(compare_options)
 
 

@@ -4,7 +4,7 @@ from .prediction.estimators import artifact_ftf, average_contention, egalitarian
 from .prediction.predictors import PREDICTORS, Prediction, Predictor, predict
 from .prediction.regimes import ACCORDION_REGIMES, regime_limit
 from .prediction.window_jobs import predicted_total_s, window_job
-from .registry import POLICIES, PolicyEntry, make_policy
+from .registry import POLICIES, PolicyEntry, engines_of, find_policy, make_policy, policies_of
 
 __all__ = [
     "ACCORDION_REGIMES",
@@ -16,9 +16,12 @@ __all__ = [
     "artifact_ftf",
     "average_contention",
     "egalitarian_ftf",
+    "engines_of",
+    "find_policy",
     "make_policy",
     "makespan_bound_s",
     "planned_ftf",
+    "policies_of",
     "predict",
     "predicted_total_s",
     "regime_limit",

@@ -1,31 +1,42 @@
 """Jobs, traces, profiles and workloads: what a cluster sees, without any decision."""
 
+from .cluster import Cluster
+from .decision import CallLog, CallRecord, Evidence
+from .engines import ENGINES, Engine, Headline, simulate
 from .job_state import JobState
-from .profiles.table import CriticalEpochs, Profiles
+from .profiles.rules import CriticalEpochs
+from .profiles.table import Profiles
+from .results.interrupt import SimulationInterrupted
 from .results.metrics import envy, finish_time_fairness, unfair_pct
 from .results.result import SimulationResult
 from .rounds.engine import simulate_rounds
-from .rounds.interrupt import SimulationInterrupted
-from .rounds.policy import Evidence, RoundJob, RoundPolicy, RoundState, Schedule, Shares, due_on_events
+from .rounds.policy import RoundJob, RoundPolicy, RoundState, Schedule, Shares, due_on_events
 from .rounds.replay import ReplayedSchedule
+from .rounds.result import RoundResult
 from .rounds.rules import RoundRules
 from .snapshot import snapshot
 from .stochastic_runs import SampledRuns, sample_runs
-from .traces.durations import read_durations
 from .traces.generator import SIZE_CLASSES, SizeClass, generate_trace
-from .traces.readers import read_gavel, read_shockwave, write_shockwave
+from .traces.readers import read_durations, read_gavel, read_shockwave, read_trace, write_shockwave
 from .traces.trace import Trace
 from .traces.trajectory import isolated_s, trajectory
 
 __all__ = [
+    "ENGINES",
     "SIZE_CLASSES",
+    "CallLog",
+    "CallRecord",
+    "Cluster",
     "CriticalEpochs",
+    "Engine",
     "Evidence",
+    "Headline",
     "JobState",
     "Profiles",
     "ReplayedSchedule",
     "RoundJob",
     "RoundPolicy",
+    "RoundResult",
     "RoundRules",
     "RoundState",
     "SampledRuns",
@@ -43,7 +54,9 @@ __all__ = [
     "read_durations",
     "read_gavel",
     "read_shockwave",
+    "read_trace",
     "sample_runs",
+    "simulate",
     "simulate_rounds",
     "snapshot",
     "trajectory",

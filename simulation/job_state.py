@@ -9,7 +9,7 @@ from typing import Any
 
 from ..formulations.checks import as_flag, as_ids, as_integer, as_real
 from ..formulations.errors import InvalidInput
-from .traces.trace import MODES
+from .profiles.modes import MODES
 
 # Sums of epochs may miss their total by this share of it: they come from divisions of seconds.
 _SUM_TOLERANCE = 1e-6

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ..formulations.program.model import Floats
-from .backend import Answer, Task
-from .result import Limit, Reason
+from ..formulations.arrays import Floats
+from .backend import Answer, Claim, Task
+from .result import Limit
 
 
 def well_formed(answer: Any, task: Task, name: str) -> Answer:
     """Return the backend's answer with arrays of floats; what cannot be read is left out, and the claim NUMERICAL."""
     if not isinstance(answer, Answer):
-        return Answer(claim=Reason.NUMERICAL, message=f"{name} returned a {type(answer).__name__} and not an Answer")
+        return Answer(claim=Claim.FAILED, message=f"{name} returned a {type(answer).__name__} and not an Answer")
     wrong: dict[str, str] = {}
     read: dict[str, Any] = {}
     for field, count in _shapes(task).items():
@@ -30,7 +30,7 @@ def well_formed(answer: Any, task: Task, name: str) -> Answer:
     if answer.bound is not None and bound is None:
         wrong["bound"] = "not a number"
     read["bound"] = None if bound is None or math.isnan(bound) else bound
-    kinds: dict[str, tuple[type, ...]] = {"claim": (Reason,), "limit": (Limit, type(None)), "message": (str,)}
+    kinds: dict[str, tuple[type, ...]] = {"claim": (Claim,), "limit": (Limit, type(None)), "message": (str,)}
     for field, kind in kinds.items():
         if not isinstance(getattr(answer, field), kind):
             wrong[field] = f"a {type(getattr(answer, field)).__name__}"
@@ -41,7 +41,7 @@ def well_formed(answer: Any, task: Task, name: str) -> Answer:
     if wrong:
         read["bound"] = None
         faults = ", ".join(f"its {field} is {what}" for field, what in wrong.items())
-        read.update(claim=Reason.NUMERICAL, limit=None, message=f"{name} gave an answer that cannot be read: {faults}")
+        read.update(claim=Claim.FAILED, limit=None, message=f"{name} gave an answer that cannot be read: {faults}")
     return replace(answer, **read)
 
 

@@ -20,22 +20,13 @@ from .run import run_policies, workers_for
 PAGE = Path("compare.html")
 #: The policies of the paper's main figures.
 PAPER = ("shockwave", "ossp", "themis", "gavel", "allox", "mst", "gandiva-fair")
-#: The table's columns: metric, heading, whether less is better, how to write it.
-COLUMNS = (
-    ("makespan_s", "makespan s", True, "{:,.0f}"),
-    ("avg_jct_s", "average JCT s", True, "{:,.0f}"),
-    ("worst_ftf", "worst FTF", True, "{:.2f}"),
-    ("unfair_pct", "unfair %", True, "{:.1f}"),
-    ("utilisation", "utilisation", False, "{:.1%}"),
-    ("solve_s", "deciding s", True, "{:.2f}"),
-)
 
 
 def compare_command(
     trace: str,
     *,
     policies: list[str] | None,
-    engine: str,
+    engine: str | None,
     seed: int,
     workers: int | None,
     out: Path | None,
@@ -50,8 +41,9 @@ def compare_command(
     trace : str
         A file, or "generated".
     policies : list of str or None
-        Lists of names; None: those of the paper.
-    engine : str
+        Lists of names; None: those of the paper, or all of an engine that has none of these.
+    engine : str or None
+        None: that of the first policy.
     seed : int
     workers : int or None
         Policies run at once.
@@ -73,8 +65,8 @@ def compare_command(
     check_engine(engine)
     if workers is not None:
         as_integer("--workers", workers, minimum=1)
-    specs = read_policies(policies or PAPER, seed)
-    setting = read_setting(trace, engine=engine, seed=seed, **options)
+    specs = read_policies(policies or default_policies(engine), seed, engine)
+    setting = read_setting(trace, engine=str(specs[0].engine), seed=seed, **options)
     page = PAGE if html is None and out is None and not as_json else html
     check_target("--html", page)
     check_folder(out)
@@ -91,6 +83,13 @@ def compare_command(
         raise
     _report(comparison, as_json=as_json)
     return OK
+
+
+def default_policies(engine: str | None) -> Sequence[str]:
+    """Return the policies of the paper's main figures that the engine has; all of the engine's if it has none."""
+    from ...heuristics.registry import policies_of
+
+    return PAPER if engine is None else [name for name in PAPER if name in policies_of(engine)] or ["all"]
 
 
 def _report(comparison: Comparison, *, as_json: bool) -> None:
@@ -115,11 +114,11 @@ def _run(comparison: Comparison, workers: int) -> None:
     specs = comparison.specs
     with Counted("policies" if workers > 1 else "jobs of all policies", QUIET_S) as counted:
 
-        def on_round(number: int, time_s: float, completed: int, total: int) -> None:
+        def on_step(number: int, time_s: float, completed: int, total: int) -> None:
             done = len(comparison.finished) + len(comparison.failed)
             counted(done * total + completed, total * len(specs))
 
-        for spec, outcome in run_policies(comparison.setting, specs, workers=workers, on_round=on_round):
+        for spec, outcome in run_policies(comparison.setting, specs, workers=workers, on_step=on_step):
             comparison.add(spec, outcome)
             if workers > 1:
                 counted(len(comparison.finished) + len(comparison.failed), len(specs))
@@ -234,8 +233,8 @@ def print_table(comparison: Comparison) -> None:
     out.print(Text(f"{head}; in brackets, relative to {comparison.base}", style="bold"), soft_wrap=True)
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("policy")
-    for _, title, _, _ in COLUMNS:
-        table.add_column(title, justify="right")
+    for headline in setting.engine.headlines:
+        table.add_column(headline.title, justify="right")
     for label, cells in table_rows(comparison).items():
         table.add_row(Text(label), *(Text(text, style="bold green" if best else "") for text, best in cells))
     out.print(table)
@@ -246,14 +245,14 @@ def table_rows(comparison: Comparison) -> dict[str, list[tuple[str, bool]]]:
     """Return for each policy its cells as (text, whether it is the column's best)."""
     finished = comparison.finished
     rows: dict[str, list[tuple[str, bool]]] = {label: [] for label in finished}
-    for key, _, less, form in COLUMNS:
-        values = {label: plain(float(each.result.metrics[key])) for label, each in finished.items()}
+    for headline in comparison.setting.engine.headlines:
+        values = {label: plain(float(each.result.metrics[headline.metric])) for label, each in finished.items()}
         known = [value for value in values.values() if value is not None]
-        best = (min if less else max)(known, default=None)
+        best = (min if headline.less_is_better else max)(known, default=None)
         base = values[comparison.base]
         for label, value in values.items():
-            text = "-" if value is None else form.format(value)
-            if value is not None and base and key not in ("utilisation", "solve_s"):
+            text = "-" if value is None else headline.form.format(value)
+            if value is not None and base and headline.relative:
                 text += f" ({value / base:.2f})"
-            rows[label].append((text, value is not None and value == best and key != "solve_s"))
+            rows[label].append((text, value is not None and value == best and headline.less_is_better is not None))
     return rows

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...formulations.plotting.svg import escape
 from ..simulate.document import Finished, solves_line, span
 from ..simulate.page import command, figure, fill, lead, number
-from .command import COLUMNS, table_rows
+from .command import table_rows
 
 if TYPE_CHECKING:
     from .command import Comparison
@@ -53,7 +53,8 @@ def _base(comparison: Comparison) -> str:
 
 
 def _table(comparison: Comparison) -> str:
-    heads = "".join(f'<th scope="col">{escape(title)}</th>' for _, title, _, _ in COLUMNS)
+    titles = [headline.title for headline in comparison.setting.engine.headlines]
+    heads = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
     rows = []
     for label, cells in table_rows(comparison).items():
         inside = "".join(f"<td{' class=best' if best else ''}>{escape(text)}</td>" for text, best in cells)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 
 from ...formulations.errors import EquipoiseError
+from ...simulation.results.interrupt import OnStep
 from ..simulate.document import Finished, run_policy
 from ..simulate.policy_spec import PolicySpec
 from ..simulate.setting import Setting
 
 #: A policy that came to its end, or why it did not.
 Outcome = Finished | EquipoiseError
-OnRound = Callable[[int, float, int, int], None]
 
 
 def workers_for(asked: int | None, policies: int) -> tuple[int, str]:
@@ -29,7 +29,7 @@ def workers_for(asked: int | None, policies: int) -> tuple[int, str]:
 
 
 def run_policies(
-    setting: Setting, specs: Sequence[PolicySpec], *, workers: int, on_round: OnRound | None = None
+    setting: Setting, specs: Sequence[PolicySpec], *, workers: int, on_step: OnStep | None = None
 ) -> Iterator[tuple[PolicySpec, Outcome]]:
     """Yield each policy with its outcome, in order of completion; one that fails does not stop the others.
 
@@ -39,12 +39,12 @@ def run_policies(
     specs : sequence of PolicySpec
     workers : int
         1 runs them here, one after the other; more takes that many processes.
-    on_round : callable, optional
-        Called each round, with one worker only.
+    on_step : callable, optional
+        Called each step, with one worker only.
     """
     if workers == 1:
         for spec in specs:
-            yield spec, _attempt(setting, spec, on_round)
+            yield spec, _attempt(setting, spec, on_step)
         return
     from joblib import Parallel, delayed
 
@@ -61,8 +61,8 @@ def _attempt_as(setting: Setting, spec: PolicySpec) -> tuple[PolicySpec, Outcome
     return spec, _attempt(setting, spec, None)
 
 
-def _attempt(setting: Setting, spec: PolicySpec, on_round: OnRound | None) -> Outcome:
+def _attempt(setting: Setting, spec: PolicySpec, on_step: OnStep | None) -> Outcome:
     try:
-        return run_policy(setting, spec, on_round)
+        return run_policy(setting, spec, on_step)
     except EquipoiseError as error:
         return error

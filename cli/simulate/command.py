@@ -11,7 +11,6 @@ from ..files import print_text
 from ..json_text import json_text
 from ..progress import QUIET_S, Counted
 from .document import (
-    PARTIAL,
     Finished,
     check_folder,
     document,
@@ -30,7 +29,15 @@ if TYPE_CHECKING:
 
 
 def simulate_command(
-    trace: str, *, policy: str, engine: str, seed: int, out: Path | None, per_job: bool, as_json: bool, **options: Any
+    trace: str,
+    *,
+    policy: str,
+    engine: str | None,
+    seed: int,
+    out: Path | None,
+    per_job: bool,
+    as_json: bool,
+    **options: Any,
 ) -> int:
     """Simulate, print the summary or the JSON, write the folder, and return the exit code.
 
@@ -40,7 +47,8 @@ def simulate_command(
         A file, or "generated".
     policy : str
         A name, with options after a colon.
-    engine : str
+    engine : str or None
+        None: the policy's.
     seed : int
     out : Path or None
         Folder for the results.
@@ -56,16 +64,16 @@ def simulate_command(
         After writing what had come to its end, and saying so.
     """
     check_engine(engine)
-    spec = read_one_policy(policy, seed)
-    setting = read_setting(trace, engine=engine, seed=seed, **options)
+    spec = read_one_policy(policy, seed, engine)
+    setting = read_setting(trace, engine=str(spec.engine), seed=seed, **options)
     check_folder(out)
     with Counted(spec.label, QUIET_S) as counted:
 
-        def on_round(number: int, time_s: float, completed: int, total: int) -> None:
+        def on_step(number: int, time_s: float, completed: int, total: int) -> None:
             counted(completed, total)
 
         try:
-            finished = run_policy(setting, spec, on_round)
+            finished = run_policy(setting, spec, on_step)
         except KeyboardInterrupt as interrupt:
             tell_interrupted(interrupt, out)
             raise
@@ -78,12 +86,13 @@ def simulate_command(
     else:
         print_summary(setting, finished, per_job=per_job)
     if out is not None:
-        tell(f"wrote jobs.csv, rounds.csv, solves.csv, page.html and summary.json to {out}")
+        names = ", ".join(f"{name}.csv" for name in finished.result.tables())
+        tell(f"wrote {names}, page.html and summary.json to {out}")
     return OK
 
 
 def tell_interrupted(interrupt: KeyboardInterrupt, out: Path | None) -> None:
-    """Write the jobs that had ended before Ctrl-C and the rounds so far, and say which and where."""
+    """Write the jobs that had ended before Ctrl-C and the steps so far, and say which and where."""
     from ...simulation import SimulationInterrupted
 
     if not isinstance(interrupt, SimulationInterrupted):
@@ -91,15 +100,14 @@ def tell_interrupted(interrupt: KeyboardInterrupt, out: Path | None) -> None:
     if out is None:
         tell(f"{interrupt}; nothing was written (no --out)")
         return
-    write_partial(out, interrupt)
-    tell(f"{interrupt}; wrote {', '.join(PARTIAL)} to {out}")
+    tell(f"{interrupt}; wrote {', '.join(write_partial(out, interrupt))} to {out}")
 
 
-def read_one_policy(text: str, seed: int) -> PolicySpec:
+def read_one_policy(text: str, seed: int, engine: str | None) -> PolicySpec:
     """Return the policy of `--policy`; several are for `compare`."""
     from ..errors import CommandError
 
-    specs = read_policies([text], seed)
+    specs = read_policies([text], seed, engine)
     if len(specs) > 1:
         raise CommandError(f"--policy {text}: names {len(specs)} policies", "`equipoise compare` runs several.")
     return specs[0]
@@ -112,12 +120,10 @@ def print_summary(setting: Setting, finished: Finished, *, per_job: bool) -> Non
     from ..plan.summary import console, usage_bars
 
     out = console()
-    metrics = finished.result.metrics
-    rounds, jobs = len(finished.result.rounds), len(setting.trace)
-    out.print(
-        Text(f"{finished.spec.label} on {setting.total_gpus:,} GPUs: {jobs:,} jobs, {rounds:,} rounds", style="bold"),
-        soft_wrap=True,
-    )
+    result = finished.result
+    metrics, steps = result.metrics, f"{len(result.levels):,} {result.step_name}s"
+    head = f"{finished.spec.label} on {setting.total_gpus:,} GPUs: {len(setting.trace):,} jobs, {steps}"
+    out.print(Text(head, style="bold"), soft_wrap=True)
     out.print(_seconds("makespan", metrics["makespan_s"]), soft_wrap=True)
     out.print(_seconds("average JCT", metrics["avg_jct_s"]), soft_wrap=True)
     out.print(

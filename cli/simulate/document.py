@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ...simulation import SimulationInterrupted, SimulationResult
+    from ...simulation.results.interrupt import OnStep
 
-#: What an interrupted run leaves: the jobs that had ended, the rounds and the policy's calls so far.
-PARTIAL = ("jobs.partial.csv", "rounds.partial.csv", "solves.partial.csv")
 JOB_FIELDS = ("job_id", "start_s", "end_s", "jct_s", "ftf")
 
 
@@ -43,7 +42,7 @@ class Finished:
     cpu_s: float
 
 
-def run_policy(setting: Setting, spec: PolicySpec, on_round: Any = None) -> Finished:
+def run_policy(setting: Setting, spec: PolicySpec, on_step: OnStep | None = None) -> Finished:
     """Run one policy.
 
     Raises
@@ -51,21 +50,18 @@ def run_policy(setting: Setting, spec: PolicySpec, on_round: Any = None) -> Fini
     EquipoiseError
         If the trace cannot run on the cluster, naming column and line, or the policy fails.
     """
-    from ...formulations.errors import InvalidInput
-    from ...simulation import simulate_rounds
+    from ...simulation import Cluster, simulate
 
     start, cpu = time.perf_counter(), time.process_time()
-    try:
-        result = simulate_rounds(
-            setting.trace,
-            spec.make(setting.seed),
-            gpus=setting.gpus,
-            profiles=setting.profiles,
-            rules=setting.rules,
-            on_round=on_round,
-        )
-    except InvalidInput as error:
-        raise setting.trace.locate(error) from None
+    result = simulate(
+        setting.trace,
+        spec.make(setting.seed),
+        engine=setting.engine_name,
+        cluster=Cluster.of(setting.gpus),
+        speeds=setting.profiles,
+        rules=setting.rules,
+        on_step=on_step,
+    )
     return Finished(spec, result, time.perf_counter() - start, time.process_time() - cpu)
 
 
@@ -127,24 +123,28 @@ def check_folder(folder: Path | None) -> None:
 def write_folder(folder: Path, setting: Setting, finished: Finished, page: str | None) -> None:
     """Write the tables, the page and last the summary, so that a folder with a summary is complete."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, table in tables(finished.result).items():
-        write_text(folder / name, table.to_csv(index=False, lineterminator="\n"))
+    tables = finished.result.tables()
+    for name, table in tables.items():
+        write_text(folder / f"{name}.csv", _csv(table))
     if page is not None:
         write_text(folder / "page.html", page)
     write_text(folder / "summary.json", json_text(document(setting, finished)))
-    for name in PARTIAL:  # of an earlier run here that was interrupted
-        (folder / name).unlink(missing_ok=True)
+    for name in tables:  # of an earlier run here that was interrupted
+        (folder / f"{name}.partial.csv").unlink(missing_ok=True)
 
 
-def write_partial(folder: Path, interrupt: SimulationInterrupted) -> None:
-    """Write what an interrupted run had found, under names of their own: complete results there stay as they are."""
-    for name, table in zip(PARTIAL, (interrupt.jobs, interrupt.rounds, interrupt.solves), strict=True):
-        write_text(folder / name, table.to_csv(index=False, lineterminator="\n"))
+def write_partial(folder: Path, interrupt: SimulationInterrupted) -> list[str]:
+    """Write what an interrupted run had found, and return the files' names.
+
+    They are names of their own: complete results there stay as they are.
+    """
+    for name, table in interrupt.tables.items():
+        write_text(folder / f"{name}.partial.csv", _csv(table))
+    return [f"{name}.partial.csv" for name in interrupt.tables]
 
 
-def tables(result: SimulationResult) -> dict[str, pd.DataFrame]:
-    """Return the result's tables by the name of their file."""
-    return {"jobs.csv": result.jobs, "rounds.csv": result.rounds, "solves.csv": result.solves}
+def _csv(table: pd.DataFrame) -> str:
+    return table.to_csv(index=False, lineterminator="\n")
 
 
 def span(seconds: float) -> str:

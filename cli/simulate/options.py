@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from ...heuristics.registry import POLICIES
+from ...simulation.engines import ENGINES
 from ..bench.options import Action, Json
 
 _TRACE_HELP = (
@@ -19,7 +21,9 @@ Gpus = Annotated[
     str,
     typer.Option(metavar="N|TYPE=N,...", help="GPUs of the cluster; types are named as clusters in --profiles."),
 ]
-Engine = Annotated[str, typer.Option(help="The model of the cluster; rounds is the one there is.")]
+Engine = Annotated[
+    str | None, typer.Option(metavar="NAME", help=f"The model of the cluster [the policy's]: {', '.join(ENGINES)}.")
+]
 ProfileFolder = Annotated[
     str | None,
     typer.Option(
@@ -46,11 +50,10 @@ def simulate_options(
         str,
         typer.Option(
             metavar="NAME[:KEY=VALUE,...]",
-            help="shockwave, shockwave-artifact, ossp, themis, themis-filter, gavel, mst, allox, gandiva-fair, "
-            "isolated, proportional, fifo or las, with options of its own.",
+            help=f"{', '.join(POLICIES)}; with options of its own.",
         ),
     ] = "shockwave",
-    engine: Engine = "rounds",
+    engine: Engine = None,
     profiles: ProfileFolder = None,
     cluster: Cluster = None,
     jobs: Jobs = None,
@@ -60,12 +63,12 @@ def simulate_options(
     skip_wide: SkipWide = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write jobs.csv, rounds.csv, solves.csv, page.html and summary.json here."),
+        typer.Option(metavar="DIR", help="Write the tables as CSV, page.html and summary.json here."),
     ] = None,
     per_job: Annotated[bool, typer.Option("--per-job", help="Also each job: start, end, JCT, FTF.")] = False,
     as_json: Json = False,
 ) -> Action:
-    """Run one policy on a trace, round by round, and say how long and how fair it was."""
+    """Run one policy on a trace, and say how long and how fair it was."""
     from .command import simulate_command
 
     return partial(
@@ -97,7 +100,7 @@ def compare_options(
             help="Policies as in `simulate`, each with options of its own; or all. By default those of the paper.",
         ),
     ] = None,
-    engine: Engine = "rounds",
+    engine: Engine = None,
     profiles: ProfileFolder = None,
     cluster: Cluster = None,
     jobs: Jobs = None,

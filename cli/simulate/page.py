@@ -67,10 +67,9 @@ def lead(setting: Setting) -> str:
     gpus = f"{setting.total_gpus:,} GPUs"
     if not isinstance(setting.gpus, int):
         gpus += f" ({', '.join(f'{amount} {name}' for name, amount in setting.gpus.items())})"
-    return (
-        f"{len(setting.trace):,} jobs of {setting.trace_name} (seed {setting.seed}) on {gpus}, in rounds of "
-        f"{setting.rules.round_s:g} s; profiles: {profiles}."
-    )
+    jobs = f"{len(setting.trace):,} jobs of {setting.trace_name} (seed {setting.seed})"
+    rules = setting.engine.sentence.format(rules=setting.rules)
+    return f"{jobs} on {gpus}{rules and ', '}{rules}; profiles: {profiles}."
 
 
 def headline(metrics: Mapping[str, Any]) -> list[tuple[str, str, str]]:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import CommandError
-
-if TYPE_CHECKING:
-    from ...simulation import RoundPolicy
 
 #: The policy that others are compared with, where it takes part.
 REFERENCE = "shockwave"
@@ -18,16 +15,19 @@ _POLICY_HINT = "such as shockwave:rounds=30,ftf_power=5; `equipoise simulate --h
 
 @dataclass(frozen=True)
 class PolicySpec:
-    """A policy as asked for: a name and its options.
+    """A policy as asked for: a name and its options, and the engine that it is for.
 
     Attributes
     ----------
     name : str
     options : mapping of str to object
+    engine : str or None
+        None: the first engine that has a policy of this name.
     """
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    engine: str | None = None
 
     @property
     def label(self) -> str:
@@ -40,40 +40,45 @@ class PolicySpec:
         """A name for its folder of results."""
         return "".join(c if c.isalnum() or c in "._-" else "-" for c in self.label)
 
-    def make(self, seed: int) -> RoundPolicy:
+    def make(self, seed: int) -> Any:
         """Return a policy that was never called; one that takes a seed gets this one, unless its options name one."""
-        from ...heuristics.registry import POLICIES, make_policy
+        from ...heuristics.registry import find_policy, make_policy
 
         options = dict(self.options)
-        if self.name in POLICIES and "seed" in POLICIES[self.name].options:
+        if "seed" in find_policy(self.name, self.engine).options:
             options.setdefault("seed", seed)
-        return make_policy(self.name, **options)
+        return make_policy(self.name, self.engine, **options)
 
 
-def read_policies(given: Sequence[str], seed: int) -> list[PolicySpec]:
+def read_policies(given: Sequence[str], seed: int, engine: str | None = None) -> list[PolicySpec]:
     """Return the policies named in lists such as "gavel,shockwave:rounds=30,ftf_power=5,las", or all of them for "all".
+
+    All are of one engine: the one asked for, or that of the first policy.
 
     Raises
     ------
     CommandError, InvalidInput
-        If a list cannot be read, a policy or an option is unknown or out of range, or one is named twice.
+        If a list cannot be read, a policy or an option is unknown or out of range, one is named twice, or the engine
+        has no such policy.
     """
-    from ...heuristics.registry import POLICIES
+    from ...heuristics.registry import find_policy, policies_of
+    from ...simulation.engines import DEFAULT_ENGINE
 
     pieces: list[str] = []
     for piece in (piece.strip() for text in given for piece in text.split(",")):
         if "=" in piece and ":" not in piece.split("=", 1)[0] and pieces:
             pieces[-1] += f",{piece}"  # one more option of the policy before it
         elif piece == "all":
-            pieces += list(POLICIES)
+            pieces += policies_of(engine or DEFAULT_ENGINE)
         elif piece:
             pieces.append(piece)
     specs: list[PolicySpec] = []
     for piece in pieces:
         name, _, options = piece.partition(":")
-        spec = PolicySpec(name, read_options(options, "--policy", _POLICY_HINT))
         if name == "pollux":
             raise CommandError("policy pollux: it needs the placement engine, which this version lacks", _POLICY_HINT)
+        engine = find_policy(name, engine).engine
+        spec = PolicySpec(name, read_options(options, "--policy", _POLICY_HINT), engine)
         if any(spec.label == other.label for other in specs):
             raise CommandError(f"policy {spec.label}: named twice", "name each once, or with other options.")
         spec.make(seed)

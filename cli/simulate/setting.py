@@ -6,7 +6,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +17,8 @@ from ..snapshot import BUILTIN, PROFILE_FILES, named_profiles
 from .policy_spec import read_options, read_value
 
 if TYPE_CHECKING:
-    from ...simulation import Profiles, RoundRules, Trace
+    from ...simulation import Engine, Profiles, Trace
 
-ENGINES = ("rounds",)
-LATER_ENGINES = ("placement", "fluid")
 #: What stands for the profiles where a trace of durations comes without others.
 OWN_PROFILES = "the trace's own"
 GENERATED = "generated"
@@ -34,27 +32,37 @@ class Setting:
 
     Attributes
     ----------
+    engine_name : str
     trace_name : str
         As written on the command line.
     trace : Trace
     profiles : Profiles or mapping of GPU type to Profiles
     profiles_name, cluster : str, str or None
     gpus : int or mapping of GPU type to int
-    rules : RoundRules
+    rules : object
+        The engine's.
     seed : int
     asked : tuple of str
         The remaining options, as they must be repeated.
     """
 
+    engine_name: str
     trace_name: str
     trace: Trace
     profiles: Profiles | Mapping[str, Profiles]
     profiles_name: str
     cluster: str | None
     gpus: int | Mapping[str, int]
-    rules: RoundRules
+    rules: Any
     seed: int
     asked: tuple[str, ...] = ()
+
+    @property
+    def engine(self) -> Engine:
+        """The row of the engine."""
+        from ...simulation.engines import find_engine
+
+        return find_engine(self.engine_name)
 
     @property
     def total_gpus(self) -> int:
@@ -64,7 +72,7 @@ class Setting:
     def facts(self) -> dict[str, Any]:
         """Return what a result was made from, for its document."""
         return {
-            "engine": ENGINES[0],
+            "engine": self.engine_name,
             "trace": self.trace_name,
             "num_jobs": len(self.trace),
             "gpus": self.gpus if isinstance(self.gpus, int) else dict(self.gpus),
@@ -95,10 +103,11 @@ def read_setting(
     InvalidInput, CommandError
         Naming the option, or the column and the line of the trace.
     """
-    from ...simulation import Trace, read_durations
+    from ...simulation import read_durations, read_trace
+    from ...simulation.engines import DEFAULT_ENGINE, find_engine
     from ...simulation.traces.durations import is_duration_trace
 
-    check_engine(engine)
+    rules_type = find_engine(engine).rules_type
     amounts = _gpus(gpus)
     widest = amounts if isinstance(amounts, int) else max(amounts.values())
     as_integer("--seed", seed, minimum=0)
@@ -116,21 +125,23 @@ def read_setting(
         if profiles is None:
             known, profiles_name = own, OWN_PROFILES
     else:
-        found = _in_order(Trace.read(trace), sort)
+        found = _in_order(read_trace(trace), sort)
         if profiles is None and all((Path(trace).parent / name).is_file() for name in PROFILE_FILES):
             tell(f"profiles: built in; --profiles {Path(trace).parent} takes those beside the trace")
     return Setting(
+        engine_name=engine,
         trace_name=trace,
         trace=_fitting(_first(found, jobs), widest, skip_wide),
         profiles=known,
         profiles_name=profiles_name,
         cluster=cluster if isinstance(known, Mapping) or profiles in (None, BUILTIN) else first.name,
         gpus=amounts,
-        rules=_rules(rules),
+        rules=_rules(rules, rules_type),
         seed=seed,
         asked=tuple(
             word
             for words, wanted in (
+                (("--engine", engine), engine != DEFAULT_ENGINE),
                 (("--profiles", BUILTIN), profiles == BUILTIN),
                 (("--jobs", str(jobs)), jobs is not None),
                 (("--rules", str(rules)), rules is not None),
@@ -144,13 +155,11 @@ def read_setting(
     )
 
 
-def check_engine(engine: str) -> None:
-    """Check the name of an engine."""
-    if engine in LATER_ENGINES:
-        raise CommandError(
-            f"--engine {engine}: this version has no such engine yet", f"what exists is {', '.join(ENGINES)}."
-        )
-    if engine not in ENGINES:
+def check_engine(engine: str | None) -> None:
+    """Check the name of an engine, if one is given."""
+    from ...simulation.engines import ENGINES
+
+    if engine is not None and engine not in ENGINES:
         raise CommandError(f"--engine {engine}: unknown", f"what exists is {', '.join(ENGINES)}.")
 
 
@@ -201,7 +210,7 @@ def _generated(text: str, jobs: int | None, gpus: int, seed: int, profiles: Prof
     import numpy as np
 
     from ...simulation import generate_trace
-    from ...simulation.traces.trace import MODES
+    from ...simulation.profiles.modes import MODES
 
     count, _, more = text.partition(":")[2].partition(",")
     if "=" in count:
@@ -251,13 +260,11 @@ def _fitting(trace: Trace, gpus: int, skip_wide: bool) -> Trace:
     return trace.select(trace.num_gpus <= gpus)
 
 
-def _rules(text: str | None) -> RoundRules:
-    from ...simulation import RoundRules
-
-    known = {each.name for each in fields(RoundRules)}
-    hint = f"such as --rules round_s=60,restart_s=0; there are {', '.join(sorted(known))}."
+def _rules(text: str | None, rules_type: type[Any]) -> Any:
+    known = {each.name for each in fields(rules_type)}
+    hint = f"such as --rules KEY=VALUE,KEY=VALUE; there are {', '.join(sorted(known)) or 'none in this engine'}."
     options = read_options(text or "", "--rules", hint)
     for name in options:
         if name not in known:
             raise CommandError(f"--rules {name}: no such rule", hint)
-    return replace(RoundRules(), **options)
+    return rules_type(**options)

@@ -1,5 +1,7 @@
 """Measured throughputs of jobs by model, batch size, gang and GPU type."""
 
-from .table import CriticalEpochs, Profiles
+from .modes import MODES
+from .rules import CriticalEpochs
+from .table import Profiles
 
-__all__ = ["CriticalEpochs", "Profiles"]
+__all__ = ["MODES", "CriticalEpochs", "Profiles"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log2
 from typing import NamedTuple
 
-from .table import CriticalEpochs, Profiles
+from .rules import CriticalEpochs, ProfileColumns
 
 GPU_COUNTS = (1, 2, 4, 8)
 
@@ -30,8 +30,8 @@ _MODELS = {
 }
 
 
-def builtin_profiles() -> Profiles:
-    """Return five models with their batch sizes on 1, 2, 4 and 8 GPUs.
+def builtin_columns() -> ProfileColumns:
+    """Return the columns of five models with their batch sizes on 1, 2, 4 and 8 GPUs.
 
     Notes
     -----
@@ -56,7 +56,7 @@ def builtin_profiles() -> Profiles:
                 wait = round(10 * (1 + log2(gpus)))
                 gns[name, size, gpus] = tuple((wait * k, other) for k, other in enumerate(larger))
     critical = (CriticalEpochs(0, 9), CriticalEpochs(150, 159))
-    return Profiles(
+    return ProfileColumns(
         name="builtin",
         rates=rates,
         dataset_sizes={name: model.samples for name, model in _MODELS.items()},

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from ...formulations.errors import InvalidInput
 from ..delimited_files import Row, read_rows
-from .table import CriticalEpochs, Profiles
+from .rules import CriticalEpochs, ProfileColumns
 
 _USES = ("profile", "runtime")
 
 
-def read_profiles(folder: str | Path, cluster: str = "tacc") -> Profiles:
-    """Read the profiles of one cluster.
+def profile_columns(folder: str | Path, cluster: str = "tacc") -> ProfileColumns:
+    """Read the columns of one cluster's profiles.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def read_profiles(folder: str | Path, cluster: str = "tacc") -> Profiles:
     if not folder.is_dir():
         raise InvalidInput("folder", str(folder), "is not a folder")
     sizes, largest = _models(folder / "models.csv")
-    return Profiles(
+    return ProfileColumns(
         name=cluster,
         rates=_rates(folder / "throughputs.csv", cluster),
         dataset_sizes=sizes,

@@ -10,18 +10,12 @@ from typing import Literal
 
 from ...formulations.checks import as_integer, as_real
 from ...formulations.errors import InvalidInput
-from ..traces.trace import MODES, Runs
+from .builtin import builtin_columns
+from .files import profile_columns
+from .modes import MODES, Runs
+from .rules import CriticalEpochs
 
 Use = Literal["profile", "runtime"]
-
-
-@dataclass(frozen=True)
-class CriticalEpochs:
-    """A stretch of critical epochs, first to last inclusive, that comes again every `period` epochs (None: never)."""
-
-    first: int
-    last: int
-    period: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,18 +94,14 @@ class Profiles:
 
         See Also
         --------
-        profile_files.read_profiles : the columns of each file.
+        profiles.files.profile_columns : the columns of each file.
         """
-        from .files import read_profiles
-
-        return read_profiles(folder, cluster)
+        return Profiles(**profile_columns(folder, cluster))
 
     @staticmethod
     def builtin() -> Profiles:
-        """Return the package's own profiles, by formula; see `builtin_profiles`."""
-        from .builtin import builtin_profiles
-
-        return builtin_profiles()
+        """Return the package's own profiles, by formula; see `profiles.builtin.builtin_columns`."""
+        return Profiles(**builtin_columns())
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...formulations.arrays import Floats
 from ...formulations.errors import InvalidInput
 from ...formulations.plotting.svg import LIGHT, Frame, document, escape, legend, ticks, time_unit, words
-from ...formulations.program.model import Floats
 from .schedule_plot import schedule_picture
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def utilisation_picture(
         Of the whole picture, in pixels.
     """
     results = _named(results)
-    ends = [float(result.rounds["end_s"].max()) for result in results.values() if len(result.rounds)]
+    ends = [float(result.levels.end_s.max()) for result in results.values() if len(result.levels)]
     limit = max(ends, default=1.0) if until_s is None else until_s
     many = len(results) > 1
     height = 130 + 18 * len(results) * many
@@ -93,10 +93,10 @@ def utilisation_picture(
 def gpu_shares(result: SimulationResult, until_s: float, bins: int = _BINS) -> tuple[Floats, Floats]:
     """Return edges of equal stretches of time, shape (n + 1,), and the mean share of GPUs held in each, shape (n,)."""
     edges = np.linspace(0.0, until_s, bins + 1)
-    if not len(result.rounds):
+    if not len(result.levels):
         return edges, np.zeros(bins)
-    starts, ends, busy = (result.rounds[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s", "gpus_busy"))
-    # GPU-seconds held until each moment: level between rounds, straight within one.
+    starts, ends, busy = result.levels.start_s, result.levels.end_s, result.levels.gpus_busy
+    # GPU-seconds held until each moment: constant between steps, straight within one.
     times = np.column_stack([starts, ends]).ravel()
     held = np.concatenate([[0.0], np.cumsum(busy * (ends - starts))])
     amounts = np.column_stack([held[:-1], held[1:]]).ravel()

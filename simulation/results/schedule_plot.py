@@ -1,4 +1,4 @@
-"""A schedule as one picture: rounds across, GPUs upward, each job in a colour of its own (Shockwave, Fig. 8)."""
+"""A schedule as one picture: time across, GPUs upward, each job in a colour of its own (Shockwave, Fig. 8)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formulations.arrays import Floats, Indices
+from ...formulations.errors import InvalidInput
 from ...formulations.plotting.svg import Frame, document, escape, time_unit, words
-from ...formulations.program.model import Floats, Indices
-from .result import RUN_COLUMNS
+from .timeline import Stretches
 
 if TYPE_CHECKING:
     from .result import SimulationResult
 
-# What one picture can hold; of more, evenly chosen rounds and GPUs are drawn, and the picture says so.
+# What one picture can hold; of more, evenly chosen steps and GPUs are drawn, and the picture says so.
 MOST_COLUMNS, MOST_ROWS = 600, 160
 _HEIGHT, _LEFT, _TOP, _RIGHT, _BELOW = 270, 46, 26, 10, 42
 # Turning by the golden angle keeps neighbours in the trace apart, however many there are.
 _GOLDEN_ANGLE = 137.50776
-_ROUND, _PLACE, _TYPE, _GPU_IDS = (RUN_COLUMNS.index(name) for name in ("round", "place", "gpu_type", "gpu_ids"))
 
 
 def schedule_picture(result: SimulationResult, *, until_s: float | None = None, width: int = 540) -> str:
@@ -37,11 +37,22 @@ def schedule_picture(result: SimulationResult, *, until_s: float | None = None, 
     width : int
         Of the whole picture, in pixels.
 
+    Raises
+    ------
+    InvalidInput
+        If the result was not recorded.
+
+    Notes
+    -----
+    Where the engine says which GPUs a job held, a row is a GPU. Where it only says how many, the jobs' GPUs are stacked
+    in the order of the trace.
+
     Source: Shockwave (NSDI 2023), Fig. 8.
     """
-    gpus = result.gpus
-    starts, ends = (result.rounds[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
-    end_s = float(ends[-1]) if len(ends) else 1.0
+    if result.stretches is None:
+        raise InvalidInput("record", False, "who held which GPUs was not recorded; simulate with record=True")
+    gpus, levels = result.gpus, result.levels
+    end_s = float(levels.end_s[-1]) if len(levels) else 1.0
     frame = Frame(
         left=_LEFT,
         top=_TOP,
@@ -50,17 +61,25 @@ def schedule_picture(result: SimulationResult, *, until_s: float | None = None, 
         x_limit=end_s if until_s is None else until_s,
         y_limit=gpus,
     )
-    rows = gpu_rows(result)
-    columns = _chosen(len(rows), MOST_COLUMNS)
-    lanes = _chosen(gpus, MOST_ROWS)
-    ends = np.append(starts[columns[1:]], end_s) if len(columns) < len(rows) else ends[columns]
+    columns = _chosen(len(levels), MOST_COLUMNS)
+    starts = levels.start_s[columns]
+    ends = np.append(starts[1:], end_s) if len(columns) < len(levels) else levels.end_s
+    limits = [(columns, len(levels), result.step_name)]
+    if result.stretches.gpu_ids is None:
+        rectangles = _bands(result.stretches, starts)
+    else:
+        lanes = _chosen(gpus, MOST_ROWS)
+        limits.append((lanes, gpus, "GPU"))
+        job, first, last, low, high = _rectangles(held_gpus(result.stretches, gpus, starts)[:, lanes])
+        lane = gpus / len(lanes)
+        rectangles = job, first, last, lane * low.astype(np.float64), lane * high.astype(np.float64)
     unit, seconds = time_unit(frame.x_limit)
     background = f'<rect class="idle" x="{frame.left}" y="{frame.top}" width="{frame.width}" height="{frame.height}"/>'
     parts = [words(_LEFT, 15, f"{gpus} GPUs"), background, *frame.axes(unit, x_unit=seconds, percent=False)]
-    parts += _jobs(frame, rows[np.ix_(columns, lanes)], starts[columns], ends, gpus / len(lanes), result.trace.job_id)
+    parts += _jobs(frame, rectangles, starts, ends, result.trace.job_id)
     notes = [
         f"every {whole // len(few)}th {what}" if whole % len(few) == 0 else f"{len(few)} of {whole} {what}s"
-        for few, whole, what in ((columns, len(rows), "round"), (lanes, gpus, "GPU"))
+        for few, whole, what in limits
         if len(few) < whole
     ]
     if notes:
@@ -68,21 +87,48 @@ def schedule_picture(result: SimulationResult, *, until_s: float | None = None, 
     return document(width, _HEIGHT, f"Schedule of {result.policy}", parts)
 
 
-def gpu_rows(result: SimulationResult) -> NDArray[np.int32]:
-    """Return the job, by its position in the trace, that each GPU ran in each round; -1: idle.
+def held_gpus(stretches: Stretches, gpus: int, at_s: Floats) -> NDArray[np.int32]:
+    """Return the job, by its position in the trace, that holds each GPU at each moment; -1: idle.
+
+    Parameters
+    ----------
+    stretches : Stretches
+        With the numbers of their GPUs.
+    gpus : int
+    at_s : ndarray of float, shape (n,)
+        Ascending.
 
     Returns
     -------
-    ndarray of int, shape (rounds, GPUs)
-        The GPUs of the first type come first.
+    ndarray of int, shape (n, gpus)
     """
-    table = np.full((len(result.round_rows), result.gpus), -1, dtype=np.int32)
-    first = np.concatenate([[0], np.cumsum(list(result.gpus_by_type.values()))])
-    held = [len(row[_GPU_IDS]) for row in result.run_rows]
-    gpu = np.fromiter(itertools.chain.from_iterable(row[_GPU_IDS] for row in result.run_rows), np.intp, sum(held))
-    number, place, kind = (np.repeat([row[k] for row in result.run_rows], held) for k in (_ROUND, _PLACE, _TYPE))
-    table[number, first[kind] + gpu] = place
+    table = np.full((len(at_s), gpus), -1, dtype=np.int32)
+    first, last = np.searchsorted(at_s, stretches.start_s), np.searchsorted(at_s, stretches.end_s)
+    spans = zip(stretches.place.tolist(), stretches.ids(), first.tolist(), last.tolist(), strict=True)
+    for job, held, begin, end in spans:
+        table[begin:end, held] = job
     return table
+
+
+def _bands(stretches: Stretches, at_s: Floats) -> tuple[Indices, Indices, Indices, Floats, Floats]:
+    """Return job, first and last column, lower and upper edge of each band, by job; jobs are stacked by position."""
+    first, last = np.searchsorted(at_s, stretches.start_s), np.searchsorted(at_s, stretches.end_s)
+    by_place = np.argsort(stretches.place, kind="stable")
+    pieces: list[tuple[int, int, float, float]] = []
+    for column in range(len(at_s)):
+        held = by_place[(first[by_place] <= column) & (column < last[by_place])]
+        edges = np.concatenate([[0.0], np.cumsum(stretches.gpus[held])]).tolist()
+        jobs = stretches.place[held].tolist()
+        pieces += [(job, column, *edge) for job, edge in zip(jobs, itertools.pairwise(edges), strict=True)]
+    bands: list[tuple[int, int, int, float, float]] = []
+    for job, column, low, high in sorted(pieces):
+        if bands and (bands[-1][0], *bands[-1][2:]) == (job, column - 1, low, high):
+            bands[-1] = (job, bands[-1][1], column, low, high)
+        else:
+            bands.append((job, column, column, low, high))
+    table = np.array(bands, dtype=np.float64).reshape(-1, 5)
+    job, begin, end = table[:, :3].T.astype(np.int64)
+    return job, begin, end, table[:, 3], table[:, 4]
 
 
 def _chosen(count: int, most: int) -> NDArray[np.intp]:
@@ -91,16 +137,15 @@ def _chosen(count: int, most: int) -> NDArray[np.intp]:
 
 def _jobs(
     frame: Frame,
-    table: NDArray[np.int32],
+    rectangles: tuple[Indices, Indices, Indices, Floats, Floats],
     starts: Floats,
     ends: Floats,
-    gpus_per_row: float,
     names: Sequence[str | int],
 ) -> Iterator[str]:
     """Yield one path for each job: all its rectangles, from the first column of a stretch to its last."""
-    job, first, last, low, high = _rectangles(table)
+    job, first, last, low, high = rectangles
     x0, x1 = frame.x(np.minimum(starts[first], frame.x_limit)), frame.x(np.minimum(ends[last], frame.x_limit))
-    y0, y1 = frame.y(gpus_per_row * high.astype(np.float64)), frame.y(gpus_per_row * low.astype(np.float64))
+    y0, y1 = frame.y(high), frame.y(low)
     pieces = [
         f"M{left:.1f} {top:.1f}H{right:.1f}V{bottom:.1f}H{left:.1f}z"
         for left, top, right, bottom in zip(x0, y0, x1, y1, strict=True)

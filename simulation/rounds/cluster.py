@@ -7,13 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...formulations.checks import as_integer
+from ...formulations.arrays import Floats
 from ...formulations.errors import InvalidInput
-from ...formulations.program.model import Floats
+from ..cluster import Cluster
 from ..profiles.table import Profiles
-
-# The name of the GPU type where the caller has only one and gives a number.
-ONLY_TYPE = "gpu"
 
 
 class RoundCluster:
@@ -21,8 +18,8 @@ class RoundCluster:
 
     Parameters
     ----------
-    gpus : int or mapping of str to int
-        GPUs, or GPUs of each type; at least 1 of each.
+    gpus : Cluster, int or mapping of str to int
+        GPUs, or GPUs of each type; at least 1 of each. Machines and racks change nothing in this engine.
     profiles : Profiles or mapping of str to Profiles
         One for all types, or one for each. Those of one cluster may differ in name and rates only: an epoch of a
         job is the same work on every type.
@@ -33,18 +30,10 @@ class RoundCluster:
         If a count is not positive, a type has no profiles, or profiles differ in more than their rates.
     """
 
-    def __init__(self, gpus: int | Mapping[str, int], profiles: Profiles | Mapping[str, Profiles]) -> None:
-        counts = gpus if isinstance(gpus, Mapping) else {ONLY_TYPE: gpus}
-        if not counts:
-            raise InvalidInput("gpus", "{}", "must name at least one GPU type")
-        for kind in counts:
-            if not isinstance(kind, str) or not kind:
-                raise InvalidInput("gpus", kind, "a GPU type must have a name")
-        self.types = tuple(counts)
-        self.counts = tuple(
-            as_integer(f"gpus[{kind}]" if isinstance(gpus, Mapping) else "gpus", count, minimum=1)
-            for kind, count in counts.items()
-        )
+    def __init__(self, gpus: Cluster | int | Mapping[str, int], profiles: Profiles | Mapping[str, Profiles]) -> None:
+        self.cluster = Cluster.of(gpus)
+        self.types = self.cluster.types
+        self.counts = tuple(self.cluster.gpus_by_type.values())
         self.profiles = tuple(self._profiles(profiles))
         self._rates: dict[tuple[str, int, int], Floats] = {}
 
@@ -71,7 +60,7 @@ class RoundCluster:
     @property
     def total_gpus(self) -> int:
         """GPUs of all types (M)."""
-        return sum(self.counts)
+        return self.cluster.gpus
 
     def rates(self, model: str, batch_size: int, gang: int) -> Floats:
         """Return the steps per second on each type, shape (K,), read-only; 0 where the gang does not fit or run."""

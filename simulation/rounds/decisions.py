@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from ...formulations.errors import InvalidInput
+from ..decision import CallLog
 from .cluster import RoundCluster
 from .job import RoundProgress
 from .policy import RoundPolicy, RoundState, Schedule, Shares
 from .priorities import TimeSharing
 from .rules import RoundRules
-
-SOLVE_COLUMNS = ("round", "time_s", "jobs", "wall_s", "answer", "reason", "objective", "bound", "gap", "backend")
 
 
 class Decisions:
@@ -27,8 +26,7 @@ class Decisions:
         When the policy was last called; minus infinity if never.
     arrived, completed, rescaled : int
         Events since then; the engine counts them.
-    solves : list of tuple
-        One row per call, see SOLVE_COLUMNS.
+    calls : CallLog
     """
 
     def __init__(self, policy: RoundPolicy, cluster: RoundCluster, rules: RoundRules, jobs: Sequence[RoundProgress]):
@@ -42,7 +40,7 @@ class Decisions:
         self._next_round = 0
         self.called_s = -math.inf
         self.arrived = self.completed = self.rescaled = 0
-        self.solves: list[tuple[object, ...]] = []
+        self.calls = CallLog()
 
     def consult(self, state: RoundState) -> None:
         """Call the policy if there is no decision, its schedule is used up, or it says that it is due."""
@@ -50,9 +48,8 @@ class Decisions:
         used_up = isinstance(decision, Schedule) and self._next_round >= len(decision.rounds)
         if decision is not None and not used_up and not self._policy.due(state):
             return
-        started = time.perf_counter()
-        answer: object = self._policy.decide(state)
-        wall_s = time.perf_counter() - started
+        ask: Callable[[], object] = partial(self._policy.decide, state)
+        answer, wall_s = self.calls.timed(ask)
         asked = [self._by_id[job.id] for job in state.jobs]
         if isinstance(answer, Shares):
             if answer.values.shape != (len(asked), len(self._cluster.types)):
@@ -66,21 +63,7 @@ class Decisions:
         self._decision, self._asked, self._fresh, self._next_round = answer, asked, True, 0
         self.called_s = state.time_s
         self.arrived = self.completed = self.rescaled = 0
-        found = answer.evidence
-        self.solves.append(
-            (
-                state.round,
-                state.time_s,
-                len(asked),
-                wall_s,
-                type(answer).__name__.lower(),
-                found.reason,
-                found.objective,
-                found.bound,
-                found.gap,
-                found.backend,
-            )
-        )
+        self.calls.record(state.round, state.time_s, len(asked), wall_s, type(answer).__name__.lower(), answer.evidence)
 
     def choose(self, jobs: Sequence[RoundProgress], time_s: float) -> list[tuple[RoundProgress, int]]:
         """Return (job, GPU type) of those that run in the round that starts now."""

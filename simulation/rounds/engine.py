@@ -3,40 +3,43 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formulations.checks import as_flag
 from ...formulations.errors import EquipoiseError, InvalidInput
+from ..cluster import Cluster
 from ..profiles.table import Profiles
-from ..results.result import SimulationResult
+from ..results.interrupt import OnStep, play
+from ..results.timeline import Levels, StretchLog
 from ..traces.trace import Trace
 from ..traces.trajectory import isolated_s
 from .admission import enter_jobs
 from .cluster import RoundCluster
 from .decisions import Decisions
-from .interrupt import SimulationInterrupted
 from .job import RoundProgress
-from .leases import Placement
+from .leases import GpuLeases
 from .policy import RoundJob, RoundPolicy, RoundState
+from .records import RoundRecord, RunRecord
+from .result import RoundResult
 from .rules import RoundRules
 from .view import Clock, contention_at, halfway, round_job
-
-# on_round(round, time_s, jobs ended, jobs in all)
-OnRound = Callable[[int, float, int, int], None]
 
 
 def simulate_rounds(
     trace: Trace,
     policy: RoundPolicy,
     *,
-    gpus: int | Mapping[str, int],
+    gpus: Cluster | int | Mapping[str, int],
     profiles: Profiles | Mapping[str, Profiles],
     rules: RoundRules | None = None,
-    on_round: OnRound | None = None,
-) -> SimulationResult:
+    on_round: OnStep | None = None,
+    record: bool = True,
+) -> RoundResult:
     """Run a trace to its end under a policy.
 
     Parameters
@@ -44,19 +47,22 @@ def simulate_rounds(
     trace : Trace
         Its rows may come in any order: jobs go by arrival, ties by id.
     policy : RoundPolicy
-        Called with the state of the cluster; see `round_policy`.
-    gpus : int or mapping of str to int
-        GPUs of the cluster (M), or of each type.
+        Called with the state of the cluster; see `rounds.policy`.
+    gpus : Cluster, int or mapping of str to int
+        GPUs of the cluster (M), or of each type. Machines and racks change nothing in this engine.
     profiles : Profiles or mapping of str to Profiles
         Rates, epochs and run-time rules of adaptation: one for all GPU types, or one for each.
     rules : RoundRules, optional
         The released simulator's by default.
     on_round : callable, optional
         Called at the end of each round with (round, time_s, jobs ended, jobs in all).
+    record : bool
+        Whether to keep every run of a job in a round. Without, the result has no `runs`, `schedule` and `stretches`,
+        and takes less memory.
 
     Returns
     -------
-    SimulationResult
+    RoundResult
 
     Raises
     ------
@@ -85,23 +91,33 @@ def simulate_rounds(
         raise InvalidInput("rules", type(rules).__name__, "must be RoundRules")
     cluster = RoundCluster(gpus, profiles)
     try:
-        run = _Run(trace, policy, cluster, rules or RoundRules())
+        run = _Run(trace, policy, cluster, rules or RoundRules(), record=as_flag("record", record))
     except InvalidInput as error:
         raise trace.locate(error) from None
-    try:
-        while run.step():
-            if on_round is not None:
-                on_round(run.round - 1, run.clock.time_s, run.ended, len(trace))
-    except KeyboardInterrupt:
-        raise SimulationInterrupted(run.result(trace, policy)) from None
-    return run.result(trace, policy)
+    return play(run, len(trace), on_round)
+
+
+def run_rounds(
+    trace: Trace,
+    policy: RoundPolicy,
+    *,
+    cluster: Cluster,
+    speeds: Profiles | Mapping[str, Profiles],
+    rules: RoundRules,
+    on_step: OnStep | None,
+    record: bool,
+) -> RoundResult:
+    """Run `simulate_rounds` with the arguments of `simulate`."""
+    return simulate_rounds(trace, policy, gpus=cluster, profiles=speeds, rules=rules, on_round=on_step, record=record)
 
 
 class _Run:
     """One simulation as it goes: `step` plays one round."""
 
-    def __init__(self, trace: Trace, policy: RoundPolicy, cluster: RoundCluster, rules: RoundRules) -> None:
-        self.cluster, self.rules = cluster, rules
+    def __init__(
+        self, trace: Trace, policy: RoundPolicy, cluster: RoundCluster, rules: RoundRules, *, record: bool
+    ) -> None:
+        self.trace, self.policy, self.cluster, self.rules, self.record = trace, policy, cluster, rules, record
         self.jobs = enter_jobs(trace, cluster)
         self.exclusive_s = isolated_s(trace, cluster.fastest())
         # Overrun is judged on the slowest type: a job is not to end because it was given slow GPUs.
@@ -110,20 +126,29 @@ class _Run:
             math.inf if rules.overrun is None else int(rules.overrun * int(longest_s[job.place])) for job in self.jobs
         ]
         self.decisions = Decisions(policy, cluster, rules, self.jobs)
-        self.placement = Placement(cluster.counts)
+        self.leases = GpuLeases(cluster.counts)
+        self.lease_extensions = 0
         self.clock = Clock()
         self.gpus = np.array(cluster.counts, dtype=np.int64)
         self.gpus.setflags(write=False)
         self.active: list[RoundProgress] = []
         self.views: dict[int, RoundJob] = {}
-        self.round = self.ended = self.admitted = self.demand = 0
+        self.steps = self.ended = self.admitted = self.demand = 0
         self.planned = False
-        self.round_rows: list[tuple[Any, ...]] = []
-        self.run_rows: list[tuple[Any, ...]] = []
+        self.round_rows: list[RoundRecord] = []
+        self.run_rows: list[RunRecord] = []
+        self.stretches = StretchLog()
+        # GPUs are numbered within their type here, and across types in what all engines record.
+        self.first_gpu = [0, *accumulate(cluster.counts[:-1])]
+
+    @property
+    def time_s(self) -> float:
+        """The simulated time now."""
+        return self.clock.time_s
 
     def step(self) -> bool:
         """Play one round; return False if all jobs have ended before it."""
-        clock, number = self.clock, self.round
+        clock, number = self.clock, self.steps
         if not self.active:
             if self.admitted == len(self.jobs):
                 return False
@@ -134,7 +159,7 @@ class _Run:
             raise EquipoiseError(f"{number} rounds passed, and {len(self.active)} jobs have not ended: {names}, ...")
         before = self.admitted
         self._admit(clock.time_s)
-        calls = len(self.decisions.solves)
+        calls = len(self.decisions.calls.records)
         if not self.planned:
             self.decisions.consult(self._state(number, [self._view(job, number) for job in self.active]))
         self.planned = False
@@ -150,17 +175,17 @@ class _Run:
             self.active = [job for job in self.active if not job.ended_by]
         busy = sum(job.gang for job, _ in chosen)
         self.round_rows.append(
-            (
-                number,
-                start_s,
-                end_s,
-                busy,
-                len(chosen),
-                waiting - len(chosen),
-                self.admitted - before,
-                ended,
-                rescaled,
-                len(self.decisions.solves) - calls,
+            RoundRecord(
+                round=number,
+                start_s=start_s,
+                end_s=end_s,
+                gpus_busy=busy,
+                jobs_running=len(chosen),
+                jobs_waiting=waiting - len(chosen),
+                arrived=self.admitted - before,
+                ended=ended,
+                rescaled=rescaled,
+                calls=len(self.decisions.calls.records) - calls,
             )
         )
         self.ended += ended
@@ -169,7 +194,7 @@ class _Run:
         clock.advance(end_s)
         self.demand -= sum(job.gang for job, _ in chosen if job.ended_by)
         clock.contention = contention_at(self.demand, self.cluster.total_gpus)
-        self.round += 1
+        self.steps += 1
         return True
 
     def _admit(self, time_s: float) -> None:
@@ -202,32 +227,36 @@ class _Run:
         """Run the chosen jobs; return when the round ends, and how many changed their batch size."""
         end_s = start_s if chosen else start_s + self.rules.round_s
         rescaled = 0
-        placed = self.placement.place([(job.order, kind, job.gang) for job, kind in chosen])
-        for (job, kind), (gpu_ids, extended) in zip(chosen, placed, strict=True):
+        leases = self.leases.assign([(job.order, kind, job.gang) for job, kind in chosen])
+        for (job, kind), (gpu_ids, extended) in zip(chosen, leases, strict=True):
             batch_size, first = job.batch_size, not job.rounds
+            self.lease_extensions += extended
+            if self.record and not extended:
+                self._start_stretch(job, kind, gpu_ids, start_s)
             most_s = self.most_run_s[job.order]
             steps, run_s, stop_s, lost_s = job.run(number, start_s, float(job.rates[kind]), most_s, self.rules)
             self.decisions.record(job, kind, run_s)
             rescaled += job.batch_size != batch_size and not job.ended_by
             end_s = max(end_s, stop_s)
-            self.run_rows.append(
-                (
-                    number,
-                    job.place,
-                    kind,
-                    gpu_ids,
-                    first,
-                    extended,
-                    lost_s,
-                    batch_size,
-                    steps,
-                    run_s,
-                    job.steps_run,
-                    job.total_steps,
-                    job.batch_size,
+            if self.record:
+                after = (job.steps_run, job.total_steps, job.batch_size)
+                self.run_rows.append(
+                    RunRecord(
+                        number, job.place, kind, gpu_ids, first, extended, lost_s, batch_size, steps, run_s, *after
+                    )
                 )
-            )
         return end_s, rescaled
+
+    def _start_stretch(self, job: RoundProgress, kind: int, gpu_ids: tuple[int, ...], start_s: float) -> None:
+        self._stop_stretch(job)
+        offset = self.first_gpu[kind]
+        ids = tuple(offset + gpu for gpu in gpu_ids) if offset else gpu_ids
+        self.stretches.start(job.place, start_s, job.gang, gpu_ids=ids, gpu_type=kind)
+
+    def _stop_stretch(self, job: RoundProgress) -> None:
+        """End the job's stretch, if it has one, with the last whole round in which it ran."""
+        if job.rounds and self.round_rows:
+            self.stretches.stop(job.place, self.round_rows[min(job.last_round, len(self.round_rows) - 1)].end_s)
 
     def _view(self, job: RoundProgress, number: int) -> RoundJob:
         """Return the job as it stands before a round; what has not changed is not made anew."""
@@ -252,28 +281,38 @@ class _Run:
             since_call_s=self.clock.time_s - decisions.called_s,
         )
 
-    def result(self, trace: Trace, policy: RoundPolicy) -> SimulationResult:
-        """Return what happened."""
+    def result(self) -> RoundResult:
+        """Return what happened in the rounds that have ended: an interrupt may come within one."""
         jobs = sorted(self.jobs, key=lambda job: job.place)
+        rounds = self.round_rows
+        for job in jobs:
+            self._stop_stretch(job)
 
         def column(name: str) -> NDArray[Any]:
             return np.array([getattr(job, name) for job in jobs])
 
-        return SimulationResult(
-            policy=str(policy.name),
-            trace=trace,
-            gpus_by_type=dict(zip(self.cluster.types, self.cluster.counts, strict=True)),
+        return RoundResult(
+            engine="rounds",
+            policy=str(self.policy.name),
+            trace=self.trace,
+            cluster=self.cluster.cluster,
             rules=self.rules,
             start_s=column("start_s"),
             end_s=column("end_s"),
             run_s=column("attained_s"),
+            gpu_s=column("attained_s") * self.trace.num_gpus,
             exclusive_s=self.exclusive_s,
             rounds_run=column("rounds"),
             rounds_waited=column("waited_rounds"),
             restarts=column("restarts"),
             ended_by=column("ended_by"),
-            round_rows=tuple(self.round_rows),
-            # An interrupt may come within a round.
-            run_rows=tuple(row for row in self.run_rows if row[0] < len(self.round_rows)),
-            solve_rows=tuple(self.decisions.solves),
+            last_round=column("last_round"),
+            lease_extensions=self.lease_extensions,
+            levels=Levels.of(
+                [(row.start_s, row.end_s, row.gpus_busy, row.jobs_running, row.jobs_waiting) for row in rounds]
+            ),
+            stretches=self.stretches.stretches(rounds[-1].end_s if rounds else 0.0) if self.record else None,
+            round_rows=tuple(rounds),
+            run_rows=tuple(run for run in self.run_rows if run.round < len(rounds)) if self.record else None,
+            solve_rows=tuple(self.decisions.calls.records),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-class Placement:
+class GpuLeases:
     """Gives jobs GPUs by number, and remembers them for one round.
 
     Notes
@@ -19,8 +19,8 @@ class Placement:
         self._counts = tuple(counts)
         self._before: dict[int, tuple[int, tuple[int, ...]]] = {}
 
-    def place(self, runs: Sequence[tuple[int, int, int]]) -> list[tuple[tuple[int, ...], bool]]:
-        """Place (job's number, GPU type, gang) of a round; return each one's GPUs and whether its lease goes on."""
+    def assign(self, runs: Sequence[tuple[int, int, int]]) -> list[tuple[tuple[int, ...], bool]]:
+        """Return the GPUs of each (job's number, GPU type, gang) of a round, and whether its lease is extended."""
         before = self._before
         now: dict[int, tuple[int, tuple[int, ...]]] = {}
         answer: list[tuple[tuple[int, ...], bool]] = [((), False)] * len(runs)

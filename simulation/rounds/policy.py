@@ -8,9 +8,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ...formulations.arrays import Floats, Indices
 from ...formulations.errors import InvalidInput
-from ...formulations.program.model import Floats, Indices
+from ..decision import Evidence
 from ..job_state import JobState
+
+__all__ = ["Evidence", "RoundJob", "RoundPolicy", "RoundState", "Schedule", "Shares", "due_on_events"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -120,26 +123,6 @@ class RoundState:
         return np.array([job.rates for job in self.jobs]).reshape(len(self.jobs), len(self.gpus))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Evidence:
-    """What a decision rests on.
-
-    Attributes
-    ----------
-    reason : str
-        Why the solver stopped, such as "OPTIMAL"; "rule" where nothing was solved.
-    objective, bound, gap : float
-        nan where nothing was solved.
-    backend : str
-    """
-
-    reason: str = "rule"
-    objective: float = float("nan")
-    bound: float = float("nan")
-    gap: float = float("nan")
-    backend: str = ""
-
-
 @dataclass(frozen=True, eq=False)
 class Shares:
     """The share of time that each job should run on each GPU type; the engine turns them into rounds by priority.
@@ -152,7 +135,7 @@ class Shares:
     """
 
     values: Floats
-    evidence: Evidence = Evidence()
+    evidence: Evidence = field(default_factory=Evidence)
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, dtype=np.float64)
@@ -173,7 +156,7 @@ class Schedule:
     """
 
     rounds: Sequence[Mapping[str | int, int]]
-    evidence: Evidence = Evidence()
+    evidence: Evidence = field(default_factory=Evidence)
 
     def __post_init__(self) -> None:
         if not len(self.rounds):

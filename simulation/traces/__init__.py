@@ -1,8 +1,7 @@
 """Traces of jobs: tables, readers, writers and generators."""
 
-from .durations import read_durations
 from .generator import SIZE_CLASSES, SizeClass, generate_trace
-from .readers import read_gavel, read_shockwave, write_shockwave
+from .readers import read_durations, read_gavel, read_shockwave, read_trace, write_shockwave
 from .trace import Trace
 from .trajectory import isolated_s, trajectory
 
@@ -15,6 +14,7 @@ __all__ = [
     "read_durations",
     "read_gavel",
     "read_shockwave",
+    "read_trace",
     "trajectory",
     "write_shockwave",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from ...formulations.errors import InvalidInput
 from ..delimited_files import Row, read_lines, read_rows, unique_ids
 from ..profiles.table import Profiles
 from .source import TraceSource
-from .trace import Trace
 
 _REQUIRED = ("job_id", "submit_time_s", "duration_s", "num_gpus", "model")
 # What the file calls the fields of a trace, where they differ.
@@ -22,40 +22,8 @@ _NAMES = {"arrival_s": "submit_time_s", "total_steps": "duration_s"}
 _WORK_REL, _WORK_S = 1e-3, 1.0
 
 
-def read_durations(path: str | Path, profiles: Profiles | None = None) -> tuple[Trace, Profiles]:
-    """Read a CSV of durations, and the profiles under which its jobs take them. All jobs are static.
-
-    Parameters
-    ----------
-    path : path
-        A CSV file with a header, plain or compressed (.gz). Columns needed: job_id, submit_time_s (seconds from any
-        moment; kept as they are, and need not be in order), duration_s (alone, on the GPUs asked for), num_gpus and
-        model (any label). Used where present: batch_size, and work_gpu_s, which must be duration_s x num_gpus; their
-        cells may be empty. Other columns are not read.
-    profiles : Profiles, optional
-        Measured rates. They must know every model at its batch size and GPUs; where the file has no batch size, the
-        only one that they know there.
-
-    Returns
-    -------
-    Trace
-        With `profiles`, steps are duration x rate and epochs duration / time of one, each to the nearest whole number
-        of at least 1. Without, times are whole seconds, the nearest and at least 1, and a step is a GPU-second.
-    Profiles
-        Those given, or the file's own: a gang of g GPUs makes g steps per second, an epoch takes one second, and a
-        model on so many GPUs is a model of its own, such as "VGG on 4 GPUs". Batch sizes are 1: the duration has them
-        in it.
-
-    Raises
-    ------
-    InvalidInput
-        Naming column, value, file and line.
-
-    Notes
-    -----
-    `isolated_s` counts whole epochs, as of every trace, so it is within half an epoch of duration_s (of less than half
-    an epoch: one): without `profiles` within 0.5 s.
-    """
+def duration_columns(path: str | Path, profiles: Profiles | None = None) -> tuple[dict[str, Any], Profiles]:
+    """Return the fields of `Trace` from a CSV of durations, and the profiles; see `readers.read_durations`."""
     path = Path(path)
     rows = list(read_rows(path, _REQUIRED))
     if not rows:
@@ -77,21 +45,19 @@ def read_durations(path: str | Path, profiles: Profiles | None = None) -> tuple[
     for row, count in zip(rows, steps, strict=True):
         if count > LARGEST_INTEGER:
             raise InvalidInput("duration_s", row.cells["duration_s"], f"more than 2^53 steps ({row.place})")
-    try:
-        trace = Trace(
-            job_id=ids,
-            model=names,
-            batch_size=np.array(sizes),
-            num_gpus=np.array(gangs),
-            mode=["static"] * len(rows),
-            total_steps=np.array(steps),
-            arrival_s=np.array(arrivals),
-            total_epochs=None if epochs is None else np.array(epochs),
-            source=source,
-        )
-    except InvalidInput as error:
-        raise source.locate(error) from None
-    return trace, profiles
+    columns = {
+        "job_id": ids,
+        "model": names,
+        "batch_size": np.array(sizes),
+        "num_gpus": np.array(gangs),
+        "mode": ["static"] * len(rows),
+        "total_steps": np.array(steps),
+        "duration_s": np.array(durations),
+        "arrival_s": np.array(arrivals),
+        "total_epochs": None if epochs is None else np.array(epochs),
+        "source": source,
+    }
+    return columns, profiles
 
 
 def is_duration_trace(path: str | Path) -> bool:

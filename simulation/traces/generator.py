@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from ...formulations.checks import as_integer, as_integers, as_real, as_reals, same_length
 from ...formulations.errors import InvalidInput
+from ..profiles.modes import MODES, Runs
 from ..profiles.table import Profiles
-from .trace import MODES, Runs, Trace
+from .trace import Trace
 
 
 @dataclass(frozen=True, kw_only=True)

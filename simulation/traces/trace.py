@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,16 +12,12 @@ from numpy.typing import NDArray
 
 from ...formulations.checks import as_ids, as_integers, as_reals, same_length
 from ...formulations.errors import InvalidInput
+from ..profiles.modes import MODES, Runs
+from .file_columns import trace_columns
+from .source import TraceSource
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from .source import TraceSource
-
-MODES = ("static", "accordion", "gns")
-
-# Successive (batch size, epochs) stretches of one job.
-Runs = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,14 +30,15 @@ class Trace:
         Unique.
     model : sequence of str, length N
         Name of the model in the profiles.
-    batch_size : array_like of int, shape (N,)
-        Samples per GPU and step when the job starts, at least 1.
+    batch_size : array_like of int, shape (N,), optional
+        Samples per GPU and step when the job starts, at least 1; 1 by default.
     num_gpus : array_like of int, shape (N,)
         GPUs the job needs, all at once, at least 1.
-    mode : sequence of str, length N
-        How the batch size adapts: "static", "accordion" or "gns".
-    total_steps : array_like of int, shape (N,)
-        Steps at the initial batch size, at least 1.
+    mode : sequence of str, length N, optional
+        How the batch size adapts: "static", "accordion" or "gns"; static by default.
+    total_steps : array_like of int, shape (N,), optional
+        Steps at the initial batch size, at least 1. By default those of `duration_s`: one for each GPU-second of its
+        whole seconds.
     arrival_s : array_like of float, shape (N,)
         Seconds from the trace's start, at least 0.
     weight : array_like of float, shape (N,), optional
@@ -51,6 +48,13 @@ class Trace:
     schedule : sequence of sequence of (int, int), length N, optional
         The true (batch size, epochs) stretches of each job, the first at the initial batch size; the epochs of a job
         add up to its total_epochs. None where the file does not say: the profiles' rules then do.
+    duration_s : array_like of float, shape (N,), optional
+        The exact seconds that the job runs alone on its `num_gpus`, positive. None where the file does not say.
+    size_s : array_like of float, shape (N,), optional
+        The exact seconds that the job runs alone on one GPU (its size), positive. None where the file does not say.
+    min_gpus : array_like of int, shape (N,), optional
+        Least GPUs that the job can run on where an engine divides GPUs, at least 1 and at most `num_gpus`; 1 by
+        default.
     source : TraceSource, optional
         Where the jobs stand in a file, for errors that are found later; the readers set it.
 
@@ -62,12 +66,16 @@ class Trace:
 
     job_id: Sequence[str | int]
     model: Sequence[str]
-    batch_size: NDArray[np.int64]
     num_gpus: NDArray[np.int64]
-    mode: Sequence[str]
-    total_steps: NDArray[np.int64]
     arrival_s: NDArray[np.float64]
-    weight: NDArray[np.float64] = None  # type: ignore[assignment]  # ones, once constructed
+    # Those that are None by default hold values once constructed.
+    batch_size: NDArray[np.int64] = None  # type: ignore[assignment]
+    mode: Sequence[str] = None  # type: ignore[assignment]
+    total_steps: NDArray[np.int64] = None  # type: ignore[assignment]
+    weight: NDArray[np.float64] = None  # type: ignore[assignment]
+    min_gpus: NDArray[np.int64] = None  # type: ignore[assignment]
+    duration_s: NDArray[np.float64] | None = None
+    size_s: NDArray[np.float64] | None = None
     total_epochs: NDArray[np.int64] | None = None
     schedule: Sequence[Runs] | None = None
     source: TraceSource | None = None
@@ -79,15 +87,21 @@ class Trace:
         put("job_id", as_ids("job_id", self.job_id))
         if not self.job_id:
             raise InvalidInput("job_id", "[]", "must not be empty: a trace has at least one job")
+        ones = np.ones(len(self.job_id), dtype=np.int64)
         put("model", _texts("model", self.model))
-        put("mode", _texts("mode", self.mode))
+        put("mode", _texts("mode", ["static"] * len(ones) if self.mode is None else self.mode))
         for index, mode in enumerate(self.mode):
             if mode not in MODES:
                 raise InvalidInput("mode", mode, f"must be one of {', '.join(MODES)}", index=index)
-        for name in ("batch_size", "num_gpus", "total_steps"):
-            put(name, as_integers(name, getattr(self, name), minimum=1))
+        for name in ("batch_size", "num_gpus", "min_gpus"):
+            given = getattr(self, name)
+            put(name, as_integers(name, ones if given is None and name != "num_gpus" else given, minimum=1))
+        for name in ("duration_s", "size_s"):
+            if getattr(self, name) is not None:
+                put(name, as_reals(name, getattr(self, name), above=0.0))
+        put("total_steps", as_integers("total_steps", self._steps(), minimum=1))
         put("arrival_s", as_reals("arrival_s", self.arrival_s, minimum=0.0))
-        put("weight", as_reals("weight", np.ones(len(self.job_id)) if self.weight is None else self.weight, above=0.0))
+        put("weight", as_reals("weight", ones if self.weight is None else self.weight, above=0.0))
         if self.schedule is not None:
             put("schedule", tuple(_runs(index, runs) for index, runs in enumerate(self.schedule)))
         if self.total_epochs is None and self.schedule is not None:
@@ -102,13 +116,28 @@ class Trace:
             "total_steps",
             "arrival_s",
             "weight",
+            "min_gpus",
+            "duration_s",
+            "size_s",
             "total_epochs",
             "schedule",
         )
         same_length(
             **{name: getattr(self, name) for name in names if getattr(self, name) is not None}, job_id=self.job_id
         )
+        for index in np.flatnonzero(self.min_gpus > self.num_gpus).tolist():
+            why = f"more than the job's num_gpus, {self.num_gpus[index]}"
+            raise InvalidInput("min_gpus", int(self.min_gpus[index]), why, index=index)
         self._check_schedule()
+
+    def _steps(self) -> Any:
+        given: Any = self.total_steps
+        if given is not None:
+            return given
+        if self.duration_s is None:
+            raise InvalidInput("total_steps", None, "must be given where duration_s is not")
+        same_length(duration_s=self.duration_s, num_gpus=self.num_gpus)
+        return self.num_gpus * np.maximum(1.0, np.rint(self.duration_s))
 
     def _check_schedule(self) -> None:
         if self.schedule is None or self.total_epochs is None:
@@ -138,6 +167,9 @@ class Trace:
             total_steps=self.total_steps[chosen],
             arrival_s=self.arrival_s[chosen],
             weight=self.weight[chosen],
+            min_gpus=self.min_gpus[chosen],
+            duration_s=None if self.duration_s is None else self.duration_s[chosen],
+            size_s=None if self.size_s is None else self.size_s[chosen],
             total_epochs=None if epochs is None else epochs[chosen],
             schedule=None if self.schedule is None else [self.schedule[i] for i in chosen],
             source=None if self.source is None else self.source.select(chosen.tolist()),
@@ -164,11 +196,23 @@ class Trace:
             "arrival_s": self.arrival_s,
             "weight": self.weight,
         }
-        if self.total_epochs is not None:
-            columns["total_epochs"] = self.total_epochs
+        if (self.min_gpus > 1).any():
+            columns["min_gpus"] = self.min_gpus
+        for name in ("duration_s", "size_s", "total_epochs"):
+            if getattr(self, name) is not None:
+                columns[name] = getattr(self, name)
         if self.schedule is not None:
             columns["schedule"] = [schedule_text(runs) for runs in self.schedule]
         return pd.DataFrame(columns)
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Any]) -> Trace:
+        """Return the trace of these fields; a fault in one read from a file names the file's column and line."""
+        try:
+            return cls(**columns)
+        except InvalidInput as error:
+            source: TraceSource | None = columns.get("source")
+            raise (error if source is None else source.locate(error)) from None
 
     @staticmethod
     def read(path: str | Path) -> Trace:
@@ -176,11 +220,10 @@ class Trace:
 
         See Also
         --------
+        read_trace : the same as a function.
         read_shockwave, read_durations, read_gavel : the three formats.
         """
-        from .readers import read_trace
-
-        return read_trace(path)
+        return Trace.of(trace_columns(path))
 
 
 def schedule_text(runs: Runs) -> str:

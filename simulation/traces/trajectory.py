@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.errors import InvalidInput
+from ..profiles.modes import Runs
 from ..profiles.table import Profiles
-from .trace import Runs, Trace
+from .trace import Trace
 
 
 def trajectory(trace: Trace, index: int, profiles: Profiles) -> Runs:

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from ...formulations.program.model import Floats, Indices, Program
+from ...formulations.arrays import Floats, Indices
+from ...formulations.program.model import Program
 
 # Moves of a search, and for how many of them a column that has moved does not move back.
 MOVES, REST = 40, 4

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...formulations.program.model import Floats, Program
+from ...formulations.arrays import Floats
+from ...formulations.program.model import Program
 from .local_search import better_point, gradient, objective_if_sound
 
 # Steps examined: the most promising by their first-order gain.
@@ -29,9 +30,21 @@ def feasible_point(program: Program, start: Floats | None, tolerance: float) -> 
         return better_point(program, _nearest_zero(program), None, tolerance, moves=MOST_MOVES)
 
 
-def refuted_bound(program: Program, values: Floats | None, bound: float, tolerance: float) -> str:
-    """Return in words what refutes the bound: a plan that is better, found from `values` if they are given."""
+def refuted_bound(
+    program: Program, values: Floats | None, bound: float, tolerance: float, duals: Floats | None = None
+) -> str:
+    """Return in words what refutes the bound: a plan that is better, found from `values` if they are given.
+
+    A bound that `duals` prove is no bound on points that violate rows and bounds within the tolerance: by duality these
+    may be better by so much for each unit of a dual or a reduced cost.
+    """
     allowed = tolerance * max(1.0, abs(bound))
+    if duals is not None:
+        matrix = program.matrix
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = matrix.values * duals[matrix.row_of_entry()]
+            reduced = program.objective - np.bincount(matrix.columns, weights=terms, minlength=program.num_columns)
+            allowed += tolerance * float(np.abs(duals).sum() + np.abs(reduced).sum())
     beyond = bound + (allowed if program.sense == "max" else -allowed)
     start = _nearest_zero(program) if values is None else values
     with np.errstate(over="ignore", invalid="ignore"):

@@ -111,11 +111,11 @@ def test_shockwave_is_what_others_are_relative_to(monkeypatch, capsys):
     # Under its name another policy, so that the test is about the comparison and not about the planner.
     from equipoise.heuristics import registry as policies
 
-    entries = dict(policies.POLICIES)
-    entries["shockwave"] = policies.PolicyEntry(
-        name="shockwave", description="", module="queue_policy", maker="LasPolicy"
+    entry = policies.PolicyEntry(
+        name="shockwave", engine="rounds", description="", module=".rounds.queue", maker="LasPolicy"
     )
-    monkeypatch.setattr(policies, "POLICIES", entries)
+    monkeypatch.setattr(policies, "ENTRIES", {**policies.ENTRIES, ("shockwave", "rounds"): entry})
+    monkeypatch.setattr(policies, "POLICIES", {**policies.POLICIES, "shockwave": entry})
     out = runs(capsys, *GENERATED, "--policies", "fifo,shockwave", "--workers", 1, "--json").out
     assert json.loads(out)["relative_to"] == "shockwave"
 
@@ -123,10 +123,10 @@ def test_shockwave_is_what_others_are_relative_to(monkeypatch, capsys):
 def test_a_policy_that_fails_does_not_stop_the_others(tmp_path, monkeypatch, capsys):
     original = compare_run.run_policy
 
-    def run_policy(setting, spec, on_round=None):
+    def run_policy(setting, spec, on_step=None):
         if spec.name == "gandiva-fair":
             raise InvalidInput("shares", 2.0, "more than there is")
-        return original(setting, spec, on_round)
+        return original(setting, spec, on_step)
 
     monkeypatch.setattr(compare_run, "run_policy", run_policy)
     out = tmp_path / "out"
@@ -149,7 +149,7 @@ def test_a_policy_that_fails_does_not_stop_the_others(tmp_path, monkeypatch, cap
         (["--policies", "fifo,lass"], "name = 'lass': did you mean 'las'"),
         (["--policies", ","], "no policy named"),
         (["--policies", "fifo", "--workers", "0"], "--workers = 0: at least 1"),
-        (["--policies", "fifo", "--engine", "fluid"], "--engine fluid: this version has no such engine"),
+        (["--policies", "fifo", "--engine", "fluid"], "--engine fluid: unknown"),
         (["--policies", "fifo", "--html", "none/such.html"], "--html none/such.html: the folder none does not exist"),
         (["--policies", "fifo", "--gpus", "x"], "--gpus x: not a number of GPUs"),
     ],

@@ -160,8 +160,6 @@ def test_wide_jobs_can_be_left_out(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["generated:3", "--engine", "placement"], "--engine placement: this version has no such engine yet"),
-        (["generated:3", "--engine", "fluid"], "--engine fluid: this version has no such engine yet"),
         (["generated:3", "--engine", "magic"], "--engine magic: unknown"),
         (["generated:3", "--policy", "pollux"], "policy pollux: it needs the placement engine"),
         (["generated:3", "--policy", "gavle"], "name = 'gavle': did you mean 'gavel'"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import equipoise as eq
 from equipoise.formulations.plotting.svg import escape, ticks, time_unit
 from equipoise.heuristics.registry import make_policy
-from equipoise.simulation import Profiles, RoundRules, generate_trace, simulate_rounds
+from equipoise.simulation import Cluster, Profiles, RoundRules, generate_trace, simulate_rounds
 from equipoise.simulation.results.plots import (
     cdf_steps,
     ftf_cdf,
@@ -22,7 +22,7 @@ from equipoise.simulation.results.plots import (
     schedule_picture,
     utilisation_picture,
 )
-from equipoise.simulation.results.schedule_plot import gpu_rows
+from equipoise.simulation.results.schedule_plot import held_gpus
 
 SVG = "{http://www.w3.org/2000/svg}"
 GPUS = 8
@@ -78,7 +78,7 @@ def test_a_schedule_shows_each_job_with_its_time_and_its_gpus(results):
 
 def test_the_rows_are_the_gpus_that_the_engine_gave(results):
     for result in results.values():
-        table = gpu_rows(result)
+        table = held_gpus(result.stretches, GPUS, result.levels.start_s)
         busy = result.rounds["gpus_busy"].to_numpy()
         assert np.array_equal((table >= 0).sum(axis=1), busy)
         gangs = result.jobs["gpus"].to_numpy()
@@ -93,7 +93,7 @@ def test_gpus_of_several_types_stand_one_type_above_the_other():
     slow = replace(own, name="slow", rates={key: rate / 3 for key, rate in own.rates.items()})
     gpus = {"old": 8, "new": 3}
     result = simulate_rounds(trace, make_policy("gavel"), gpus=gpus, profiles={"old": slow, "new": own})
-    table = gpu_rows(result)
+    table = held_gpus(result.stretches, 11, result.levels.start_s)
     runs = result.runs
     assert set(runs["gpu_type"]) == {"old", "new"}
     for number, name, kind, ids in zip(runs["round"], runs["job_id"], runs["gpu_type"], runs["gpu_ids"], strict=True):
@@ -104,7 +104,7 @@ def test_gpus_of_several_types_stand_one_type_above_the_other():
 
 def test_a_schedule_too_large_to_draw_says_what_is_drawn(results):
     result = results["fifo"]
-    many = replace(result, gpus_by_type={"gpu": 400})
+    many = replace(result, cluster=Cluster.of(400))
     assert "Drawn: 160 of 400 GPUs" in texts(schedule_picture(many))
     assert not [text for text in texts(schedule_picture(result)) if text.startswith("Drawn")]
 

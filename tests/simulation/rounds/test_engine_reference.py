@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipoise.simulation import Profiles, RoundRules, Shares, due_on_events, generate_trace, simulate_rounds
-from equipoise.simulation.rounds.leases import Placement
+from equipoise.simulation.rounds.leases import GpuLeases
 
 BUILTIN = Profiles.builtin()
 SLOW = replace(BUILTIN, name="slow", rates={key: rate / 2.7 for key, rate in BUILTIN.rates.items() if key[0] != "LM"})
@@ -179,16 +179,16 @@ def test_both_engines_agree_to_the_last_bit(seed, num_jobs, counts, levels, gap_
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 1)), unique_by=lambda run: run[0]), max_size=6))
-def test_placement_keeps_what_it_can_and_takes_the_lowest_otherwise(rounds):
+def test_leases_keep_what_it_can_and_takes_the_lowest_otherwise(rounds):
     gangs = (4, 2, 2, 1, 1, 3)
-    placement, before = Placement((8, 8)), {}
+    leases, before = GpuLeases((8, 8)), {}
     for wanted in rounds:
         runs, used = [], [0, 0]
         for job, kind in wanted:
             if used[kind] + gangs[job] <= 8:
                 runs.append((job, kind, gangs[job]))
                 used[kind] += gangs[job]
-        answer = placement.place(runs)
+        answer = leases.assign(runs)
         taken, now = [set(), set()], {}
         for width in sorted(set(gangs), reverse=True):
             keep = [r for r in runs if r[2] == width and before.get(r[0], (None,))[0] == r[1]]

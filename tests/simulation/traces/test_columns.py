@@ -52,6 +52,12 @@ GOOD = {
         ("schedule", [((10, 3),), ()], r"schedule\[1\] = .*must not be empty"),
         ("schedule", [((10, 3),), ((64, 4),)], r"schedule\[1, 0\] = 64: must start at the job's batch size, 32"),
         ("schedule", [((10, 3),), ((32, 0), (64, 4))], r"schedule\[1, 0\] = .*at least 1"),
+        ("min_gpus", [1, 3], r"min_gpus\[1\] = 3: more than the job's num_gpus, 2"),
+        ("min_gpus", [0, 1], r"min_gpus\[0\] = 0: at least 1"),
+        ("duration_s", [1.0, 0.0], r"duration_s\[1\] = 0.0: must be greater than 0"),
+        ("duration_s", [1.0], "duration_s has length 1, job_id has length 2"),
+        ("size_s", [float("inf"), 1.0], r"size_s\[0\] = inf: must be finite"),
+        ("total_steps", None, "total_steps = None: must be given where duration_s is not"),
         ("schedule", [((10, 3),), (32, 4)], r"schedule\[1\] = .*must be a sequence of \(batch size, epochs\)"),
     ],
 )
@@ -141,3 +147,19 @@ def test_bad_job_state_names_the_field(field, value, message):
 
 def test_a_state_without_a_known_future_is_a_state():
     assert JobState(**STATE | {"future": ()}).future == ()
+
+
+def test_what_durations_give_are_the_steps():
+    exact = {"duration_s": [0.2, 90.6], "size_s": [0.25, 150.5], "min_gpus": [1, 2]}
+    trace = Trace(job_id=[0, 1], model=["a", "b"], num_gpus=[1, 2], arrival_s=[0.0, 1.0], **exact)
+    assert trace.total_steps.tolist() == [1, 182]
+    assert trace.batch_size.tolist() == [1, 1]
+    assert trace.mode == ("static", "static")
+    last = trace.select([1])
+    assert (last.duration_s.tolist(), last.size_s.tolist(), last.min_gpus.tolist()) == ([90.6], [150.5], [2])
+    assert trace.to_frame()[list(exact)].to_dict("list") == exact
+    bare = Trace(job_id=[0], model=["a"], num_gpus=[4], arrival_s=[0.0], total_steps=[9])
+    assert (bare.min_gpus.tolist(), bare.duration_s, bare.size_s) == ([1], None, None)
+    assert not set(exact) & set(bare.to_frame())
+    with pytest.raises(eq.InvalidInput, match="duration_s has length 1, num_gpus has length 2"):
+        Trace(job_id=[0, 1], model=["a", "b"], num_gpus=[1, 2], arrival_s=[0.0, 1.0], duration_s=[3.0])

@@ -1,0 +1,195 @@
+"""The engines by name, and `simulate`, which runs a trace under a policy in the engine that the policy is for."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from ..formulations.errors import InvalidInput
+from .cluster import Cluster
+from .entry_points import LazyTable, with_installed
+from .results.interrupt import OnStep
+from .results.result import SimulationResult
+from .traces.trace import Trace
+
+#: The group of entry points by which another distribution adds its `Engine`s.
+ENTRY_POINTS = "equipoise.engines"
+
+
+class Headline(NamedTuple):
+    """One column of a comparison.
+
+    Attributes
+    ----------
+    metric : str
+        A key of `SimulationResult.metrics`.
+    title, form : str
+        The heading, and the format of a value.
+    less_is_better : bool or None
+        None: neither is better.
+    relative : bool
+        Whether the ratio to the base's value is shown beside it.
+    """
+
+    metric: str
+    title: str
+    form: str
+    less_is_better: bool | None = True
+    relative: bool = True
+
+
+#: The columns that every engine can fill.
+HEADLINES = (
+    Headline("makespan_s", "makespan s", "{:,.0f}"),
+    Headline("avg_jct_s", "average JCT s", "{:,.0f}"),
+    Headline("worst_ftf", "worst FTF", "{:.2f}"),
+    Headline("unfair_pct", "unfair %", "{:.1f}"),
+    Headline("utilisation", "utilisation", "{:.1%}", less_is_better=False, relative=False),
+    Headline("solve_s", "deciding s", "{:.2f}", less_is_better=None, relative=False),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """One row of the table of engines.
+
+    Parameters
+    ----------
+    name, summary : str
+        On the command line, and what the engine models in a few words.
+    module : str
+        The module that has `run` and `rules`, absolute or relative to `equipoise.simulation`; loaded when first used.
+    run : str
+        Its function ``run(trace, policy, *, cluster, speeds, rules, on_step, record)``, which returns a
+        `SimulationResult`; see `simulate` for the arguments. `results.interrupt.play` plays an object step by step.
+    rules : str
+        Its frozen dataclass of rules; its fields are the keys of the option `--rules`, and all have defaults.
+    sentence : str
+        How a page says which rules were in force, such as "in rounds of {rules.round_s:g} s".
+    headlines : tuple of Headline
+        The columns of a comparison.
+    """
+
+    name: str
+    summary: str
+    module: str
+    run: str
+    rules: str
+    sentence: str = ""
+    headlines: tuple[Headline, ...] = HEADLINES
+
+    def load(self, what: str) -> Any:
+        """Return what the engine's module has under this name."""
+        return getattr(import_module(self.module, __package__), what)
+
+    @property
+    def rules_type(self) -> type[Any]:
+        """The dataclass of its rules."""
+        rules: type[Any] = self.load(self.rules)
+        return rules
+
+
+_OWN = (
+    Engine(
+        name="rounds",
+        summary="jobs of fixed width share GPUs in rounds",
+        module=".rounds.engine",
+        run="run_rounds",
+        rules="RoundRules",
+        sentence="in rounds of {rules.round_s:g} s",
+    ),
+)
+
+#: Every engine by name: the package's own, and those that other distributions add.
+ENGINES: Mapping[str, Engine] = LazyTable(lambda: with_installed(_OWN, ENTRY_POINTS, Engine, attrgetter("name")))
+#: The engine of a policy that names none.
+DEFAULT_ENGINE = _OWN[0].name
+
+
+def find_engine(name: str) -> Engine:
+    """Return the engine of this name.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none; the message names the nearest.
+    """
+    if isinstance(name, str) and name in ENGINES:
+        return ENGINES[name]
+    near = difflib.get_close_matches(name, ENGINES, n=1, cutoff=0.5) if isinstance(name, str) else []
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise InvalidInput("engine", name, f"{hint}the engines are {', '.join(ENGINES)}")
+
+
+def simulate(
+    trace: Trace,
+    policy: Any,
+    *,
+    cluster: Cluster | int | Mapping[str, int],
+    speeds: Any,
+    engine: str | Engine | None = None,
+    rules: Any = None,
+    on_step: OnStep | None = None,
+    record: bool = True,
+) -> SimulationResult:
+    """Run a trace to its end under a policy.
+
+    Parameters
+    ----------
+    trace : Trace
+    policy : object
+        A policy of the engine.
+    cluster : Cluster, int or mapping of str to int
+        The cluster, or its GPUs, or its GPUs of each type.
+    speeds : object
+        What the engine reads the jobs' speeds from; of rounds `Profiles`, or one for each GPU type.
+    engine : str or Engine, optional
+        One of `ENGINES`, or one that is in no table. By default the policy's own, its attribute `engine`; rounds if
+        it has none.
+    rules : object, optional
+        The engine's rules; its defaults if left out.
+    on_step : callable, optional
+        Called at the end of each step with (step, time_s, jobs ended, jobs in all).
+    record : bool
+        Whether to keep who held which GPUs when (`SimulationResult.stretches`); a search needs it not.
+
+    Returns
+    -------
+    SimulationResult
+        The engine's own kind.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such engine, or an argument is not what it takes; of a job of a trace read from a file, naming
+        line and column.
+    SimulationInterrupted
+        On Ctrl-C: a KeyboardInterrupt that carries the jobs that had ended.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise.heuristics import make_policy
+    >>> from equipoise.simulation import Profiles, generate_trace, simulate
+    >>> trace = generate_trace(np.random.default_rng(0), num_jobs=5)
+    >>> result = simulate(trace, make_policy("fifo"), cluster=8, speeds=Profiles.builtin())
+    >>> result.engine, len(result.jobs)
+    ('rounds', 5)
+    """
+    if not isinstance(trace, Trace):
+        raise InvalidInput("trace", type(trace).__name__, "must be a Trace")
+    if engine is None:
+        engine = getattr(policy, "engine", DEFAULT_ENGINE)
+    found = engine if isinstance(engine, Engine) else find_engine(engine)
+    rules_type = found.rules_type
+    rules = rules_type() if rules is None else rules
+    if not isinstance(rules, rules_type):
+        raise InvalidInput("rules", type(rules).__name__, f"must be {rules_type.__name__}")
+    result: SimulationResult = found.load(found.run)(
+        trace, policy, cluster=Cluster.of(cluster), speeds=speeds, rules=rules, on_step=on_step, record=record
+    )
+    return result

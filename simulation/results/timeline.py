@@ -1,0 +1,140 @@
+"""The course of a simulation over time: how full the cluster was, and which job held which GPUs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...formulations.arrays import Floats, Indices
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Levels:
+    """What was constant over each step of the engine, in order of time.
+
+    Attributes
+    ----------
+    start_s, end_s : ndarray of float, shape (L,)
+    gpus_busy : ndarray of float or int, shape (L,)
+        GPUs that jobs held.
+    running, waiting : ndarray of int, shape (L,)
+        Jobs that held GPUs, and jobs that had arrived and held none.
+    """
+
+    start_s: Floats
+    end_s: Floats
+    gpus_busy: Floats | Indices
+    running: Indices
+    waiting: Indices
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[float, float, float, int, int]]) -> Levels:
+        """Return the levels of (start, end, GPUs busy, running, waiting), one row for each step."""
+        start_s, end_s, busy, running, waiting = zip(*rows, strict=True) if rows else ((), (), (), (), ())
+        return cls(
+            start_s=np.array(start_s, dtype=np.float64),
+            end_s=np.array(end_s, dtype=np.float64),
+            gpus_busy=np.array(busy),
+            running=np.array(running, dtype=np.int64),
+            waiting=np.array(waiting, dtype=np.int64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.start_s)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas table, one row per step."""
+        import pandas as pd
+
+        return pd.DataFrame({name: getattr(self, name) for name in self.__dataclass_fields__})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stretches:
+    """The stretches of time over which a job held the same GPUs, by start.
+
+    Attributes
+    ----------
+    place : ndarray of int, shape (S,)
+        The job's position in the trace.
+    start_s, end_s : ndarray of float, shape (S,)
+    gpus : ndarray of float, shape (S,)
+        GPUs that it held; not whole where the engine divides GPUs.
+    gpu_type : ndarray of int, shape (S,)
+        Index of the GPU type.
+    gpu_ids : ndarray of int, shape (G,), or None
+        The numbers of the GPUs held in the cluster, stretch after stretch. None where the engine says how many and
+        not which.
+    """
+
+    place: Indices
+    start_s: Floats
+    end_s: Floats
+    gpus: Floats
+    gpu_type: Indices
+    gpu_ids: Indices | None = None
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    def ids(self) -> list[Indices]:
+        """Return the numbers of the GPUs of each stretch; of none where the engine does not say."""
+        if self.gpu_ids is None:
+            return []
+        return np.split(self.gpu_ids, np.cumsum(self.gpus[:-1]).astype(np.int64))
+
+
+class StretchLog:
+    """Records stretches while an engine runs: `start` when a job gets GPUs, `stop` when it loses them."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._rows: list[tuple[int, float, float, int]] = []
+        self._ids: list[Sequence[int]] = []
+        self._end_s: list[float] = []
+        self._open: dict[int, int] = {}
+
+    def start(self, place: int, time_s: float, gpus: float, *, gpu_ids: Sequence[int] = (), gpu_type: int = 0) -> None:
+        """Let a job hold GPUs from now on; a stretch of the same job must have been stopped.
+
+        Parameters
+        ----------
+        place : int
+            The job's position in the trace.
+        time_s : float
+        gpus : float
+        gpu_ids : sequence of int
+            Their numbers in the cluster; of every stretch or of none.
+        gpu_type : int
+        """
+        assert place not in self._open, f"job {place} holds GPUs already"
+        self._open[place] = len(self._rows)
+        self._rows.append((place, time_s, gpus, gpu_type))
+        self._ids.append(gpu_ids)
+        self._end_s.append(math.inf)
+
+    def stop(self, place: int, time_s: float) -> None:
+        """End the stretch of a job, if it has one."""
+        index = self._open.pop(place, None)
+        if index is not None:
+            self._end_s[index] = time_s
+
+    def stretches(self, until_s: float) -> Stretches:
+        """Return the stretches that started before `until_s`; those that have not ended do so then."""
+        kept = [index for index, row in enumerate(self._rows) if row[1] < until_s]
+        ids = [np.asarray(self._ids[index], dtype=np.int64) for index in kept]
+        return Stretches(
+            place=np.array([self._rows[index][0] for index in kept], dtype=np.int64),
+            start_s=np.array([self._rows[index][1] for index in kept], dtype=np.float64),
+            end_s=np.minimum(until_s, [self._end_s[index] for index in kept]),
+            gpus=np.array([self._rows[index][2] for index in kept], dtype=np.float64),
+            gpu_type=np.array([self._rows[index][3] for index in kept], dtype=np.int64),
+            gpu_ids=np.concatenate(ids) if any(map(len, ids)) else None,
+        )

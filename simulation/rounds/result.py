@@ -1,0 +1,153 @@
+"""The result of the rounds engine: beside what every engine returns, its rounds and runs, schedule, envy and leases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...formulations.arrays import Floats, Indices
+from ...formulations.errors import InvalidInput
+from ..results.metrics import UNFAIR_FTF, envy, unfair_pct
+from ..results.result import SimulationResult
+from .records import RoundRecord, RunRecord
+from .rules import RoundRules
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class RoundResult(SimulationResult):
+    """One run of the rounds engine.
+
+    Attributes
+    ----------
+    rules : RoundRules
+    rounds_run, rounds_waited : ndarray of int, shape (N,)
+        Rounds in which each job ran, and in which it was there and did not.
+    last_round : ndarray of int, shape (N,)
+        The last round in which it ran; -1 if it never did.
+    lease_extensions : int
+        Runs on the same GPUs as in the round before.
+    round_rows : tuple of RoundRecord
+        What `rounds` shows.
+    run_rows : tuple of RunRecord or None
+        What `runs` shows; None if the run was not recorded.
+    """
+
+    step_name: ClassVar[str] = "round"
+
+    rules: RoundRules
+    rounds_run: Indices
+    rounds_waited: Indices
+    last_round: Indices
+    lease_extensions: int
+    round_rows: tuple[RoundRecord, ...]
+    run_rows: tuple[RunRecord, ...] | None
+
+    @cached_property
+    def contended_ftf(self) -> Floats:
+        """JCT over exclusive time stretched by max(1, mean jobs/M over the rounds of the job's life), shape (N,).
+
+        The released code prints it beside the other as Themis's finish-time fairness; Eq. 9 of the paper has the
+        same contention in it.
+        """
+        there = np.array([row.jobs_running + row.jobs_waiting for row in self.round_rows], dtype=np.float64)
+        before = np.concatenate([[0.0], np.cumsum(there)])
+        # Of an interrupted run, jobs may not have run at all, or in a round that did not end; what this says of them
+        # is not used.
+        end = np.minimum(self.last_round + 1, len(self.round_rows))
+        rounds = np.clip(self.rounds_run + self.rounds_waited, 1, np.maximum(end, 1))
+        mean_jobs = (before[end] - before[np.maximum(end - rounds, 0)]) / rounds
+        return np.asarray(self.jct_s / (self.exclusive_s * np.maximum(1.0, mean_jobs / self.gpus)))
+
+    @property
+    def round_shares(self) -> Floats:
+        """Rounds run over rounds run or waited, shape (N,)."""
+        return np.asarray(self.rounds_run / (self.rounds_run + self.rounds_waited))
+
+    def _own_columns(self) -> Mapping[str, ArrayLike]:
+        return {"contended_ftf": self.contended_ftf, "rounds": self.rounds_run, "rounds_waited": self.rounds_waited}
+
+    @cached_property
+    def rounds(self) -> pd.DataFrame:
+        """One row per round: start, end, GPUs held, jobs running and waiting, arrivals, ends, rescalings, calls."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.round_rows), columns=list(RoundRecord._fields))
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """One row per job and round in which it ran.
+
+        `gpu_type` and `gpu_ids` say where; `first` marks a job's first run; `lease_extended` that it kept its GPUs;
+        `restart_s` what a restart took. `steps` and `run_s` are what it did at `batch_size`; `steps_run`,
+        `total_steps` and `next_batch_size` hold after the round, steps at the next size.
+        """
+        import pandas as pd
+
+        table = pd.DataFrame(list(self._recorded_runs()), columns=list(RunRecord._fields))
+        types = self.cluster.types
+        table["gpu_type"] = [types[index] for index in table["gpu_type"]]
+        table.insert(1, "job_id", [self.trace.job_id[place] for place in table.pop("place")])
+        return table
+
+    @cached_property
+    def schedule(self) -> tuple[tuple[str | int, ...], ...]:
+        """Ids of the jobs that ran, by round, in the order in which they were taken."""
+        rounds: list[list[str | int]] = [[] for _ in self.round_rows]
+        for run in self._recorded_runs():
+            rounds[run.round].append(self.trace.job_id[run.place])
+        return tuple(tuple(ids) for ids in rounds)
+
+    def _recorded_runs(self) -> tuple[RunRecord, ...]:
+        if self.run_rows is None:
+            raise InvalidInput("record", False, "the runs were not recorded; simulate with record=True")
+        return self.run_rows
+
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """Return the tables that a folder of results holds, by name."""
+        return {"jobs": self.jobs, "rounds": self.rounds, "solves": self.solves}
+
+    @cached_property
+    def metrics(self) -> Mapping[str, float]:
+        """The figures of the run.
+
+        makespan_s (first arrival to last end), avg_jct_s; worst_ftf, avg_ftf, worst_contended_ftf; unfair_pct (share
+        of jobs with an ftf beyond 1.05, in percent), unfair_1_00_pct, unfair_1_10_pct; utilisation (GPU-seconds run
+        over GPUs times makespan); envy_mean, envy_max; lease_extensions, lease_opportunities (runs but each job's
+        first) and their ratio lease_extension_pct; restarts; rounds; calls, solve_s and slowest_solve_s of the
+        policy; overrun and stalled (jobs that ended so).
+        """
+        common = self.common_metrics
+        unfair = {threshold: unfair_pct(self.ftf, threshold) for threshold in UNFAIR_FTF}
+        envy_mean, envy_max = envy(self.round_shares)
+        extensions, opportunities = self.lease_extensions, int((self.rounds_run - 1).sum())
+        return {
+            "makespan_s": common["makespan_s"],
+            "avg_jct_s": common["avg_jct_s"],
+            "worst_ftf": common["worst_ftf"],
+            "avg_ftf": float(self.ftf.mean()),
+            "worst_contended_ftf": float(self.contended_ftf.max()),
+            "unfair_pct": unfair[1.05],
+            "unfair_1_00_pct": unfair[1.0],
+            "unfair_1_10_pct": unfair[1.1],
+            "utilisation": common["utilisation"],
+            "envy_mean": envy_mean,
+            "envy_max": envy_max,
+            "lease_extensions": extensions,
+            "lease_opportunities": opportunities,
+            "lease_extension_pct": 100.0 * extensions / opportunities if opportunities else 0.0,
+            "restarts": int(self.restarts.sum()),
+            "rounds": len(self.round_rows),
+            "calls": common["calls"],
+            "solve_s": common["solve_s"],
+            "slowest_solve_s": common["slowest_solve_s"],
+            "overrun": int((self.ended_by == "overrun").sum()),
+            "stalled": int((self.ended_by == "stalled").sum()),
+        }
