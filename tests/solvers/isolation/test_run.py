@@ -17,6 +17,7 @@ from pathlib import Path
 import misbehaving as bad
 import numpy as np
 import pytest
+from patience import SOON_S
 
 import equipoise as eq
 from equipoise.solvers.isolation.memory import allowed_bytes, available_bytes, died_of
@@ -169,7 +170,7 @@ def test_real_incumbents_are_streamed():
 def test_a_time_limit_of_zero_is_an_ordinary_outcome(name):
     started = time.perf_counter()
     result = eq.solve(window(), name, isolate=True, time_limit=0.0)
-    assert time.perf_counter() - started < 2.0
+    assert time.perf_counter() - started < SOON_S
     assert result.termination.reason in (Reason.NO_SOLUTION_FOUND, Reason.OPTIMAL, Reason.FEASIBLE)
 
 
@@ -311,7 +312,7 @@ def test_two_threads_have_a_worker_each_and_one_is_kept(clean):
         thread.start()
     for thread in threads:
         thread.join()
-    assert time.perf_counter() - started < 3.0
+    assert time.perf_counter() - started < SOON_S
     assert len(set(pids)) == 3
     assert wait_until(lambda: sum(alive(pid) for pid in pids) == 1)
     assert alive(seen()["pid"])
