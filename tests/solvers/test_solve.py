@@ -142,7 +142,7 @@ def test_a_bound_that_duals_prove_is_refuted_too(install, monkeypatch):
     x = build.add_columns("x", (2,), upper=10.0)
     build.add_rows("row", (1,), terms=[(0, x, 1.0)], upper=15.0)
     build.set_objective([(x, [1.0, 2.0])])
-    monkeypatch.setattr("equipoise.solvers.verify.proved_bound", lambda *_: 12.0)
+    monkeypatch.setattr("equipoise.solvers.verification.bound.proved_bound", lambda *_: 12.0)
     install(Fake(answer([5.0, 2.0], duals=np.array([1.0]))))
     result = eq.solve(build.program(), "fake")
     assert result.termination.reason is Reason.NUMERICAL
