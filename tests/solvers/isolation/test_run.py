@@ -24,9 +24,11 @@ from equipoise.solvers.isolation.memory import allowed_bytes, available_bytes, d
 from equipoise.solvers.isolation.pool import WORKERS
 
 SUPPORT = str(Path(bad.__file__).parent)
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="isolation needs a POSIX system")
+pytestmark = [
+    pytest.mark.skipif(os.name != "posix", reason="isolation needs a POSIX system"),
+    pytest.mark.xdist_group("processes"),
+]
 Reason, Limit = eq.Reason, eq.Limit
-USABLE = [row.name for row in eq.backends() if row.usable]
 
 
 def knapsack(n=20, integer=True, seed=1):
@@ -108,13 +110,16 @@ def clean(own_temporary_directory):
 # -- The same answers --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["LP", "MILP", "window"])
-@pytest.mark.parametrize("name", USABLE)
+def problem_of(kind):
+    return window() if kind == "window" else knapsack(integer=kind == "MILP")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [(row.name, kind) for kind in ("LP", "MILP", "window") for row in eq.backends(problem_of(kind), usable=True)],
+)
 def test_the_result_is_the_same_isolated_and_not(name, kind):
-    problem = window() if kind == "window" else knapsack(integer=kind == "MILP")
-    backend = next(row for row in eq.backends() if row.name == name)
-    if not any(row.name == name for row in eq.backends(problem)):
-        pytest.skip(f"{name} accepts {', '.join(backend.classes)} only")
+    problem = problem_of(kind)
     plain = eq.solve(problem, name, rel_gap=1e-6)
     apart = eq.solve(problem, name, rel_gap=1e-6, isolate=True)
     assert apart.termination == plain.termination
@@ -204,6 +209,7 @@ def test_every_error_of_the_library_survives_the_journey():
         eq.LicenseLimit("too large"),
         eq.UnsupportedProblem("cannot state it"),
         eq.EquipoiseError("words"),
+        eq.formulations.errors.UnknownOption("x", 1, "no option"),
     ]
     tree, found = [eq.EquipoiseError], set()
     while tree:

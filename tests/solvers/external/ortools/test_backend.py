@@ -31,7 +31,8 @@ def dense(sense, objective, matrix, row_lower, row_upper, *, lower=0.0, upper=1.
 
 
 def solve(program, **options):
-    return eq.solve(program, "ortools", **options)
+    # A busy machine may take seconds to load CP-SAT: it is not ended for that.
+    return eq.solve(program, "ortools", isolate=eq.Isolation(grace_s=SOON_S), **options)
 
 
 def own(**options):
