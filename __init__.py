@@ -8,10 +8,8 @@
 ('OPTIMAL', [2, 2])
 """
 
-from .formulations.assignment.allox import AlloxMatching
-from .formulations.assignment.allox_plan import AlloxPlan
-from .formulations.assignment.goodput import GoodputAllocation
-from .formulations.assignment.goodput_plan import GoodputPlan
+from .formulations.assignment.allox import AlloxMatching, AlloxPlan
+from .formulations.assignment.goodput import GoodputAllocation, GoodputPlan
 from .formulations.errors import (
     BackendNotFound,
     BackendUnavailable,
@@ -19,6 +17,7 @@ from .formulations.errors import (
     InvalidInput,
     LicenseLimit,
     NoSolution,
+    UnknownOption,
     UnsupportedProblem,
 )
 from .formulations.makespan.gang.problem import GangMakespan
@@ -32,7 +31,9 @@ from .formulations.markets.stochastic.market import StochasticMarket
 from .formulations.markets.stochastic.plan import StochasticPlan
 from .formulations.markets.volatile import VolatileFisherMarket
 from .formulations.program.builder import ProgramBuilder
-from .formulations.program.model import ProblemClass, Program, Residuals
+from .formulations.program.certificate import SolveCertificate
+from .formulations.program.data import ProblemClass, Residuals
+from .formulations.program.model import Program
 from .formulations.shares.finish_time.problem import FinishTimeFairness
 from .formulations.shares.max_min_fairness import MaxMinFairness
 from .formulations.shares.max_sum_throughput import MaxSumThroughput
@@ -40,10 +41,10 @@ from .formulations.shares.min_total_duration import MinTotalDuration
 from .formulations.shares.polytope import GpuShares
 from .formulations.window.plan import WindowPlan
 from .formulations.window.problem import Regime, ScheduleWindow, WindowJob
+from .solvers.backend_table import BackendRow, BackendTable, backends
 from .solvers.isolation.run import Isolation
 from .solvers.options import Options
-from .solvers.registry import BackendRow, BackendTable, backends
-from .solvers.result import HistoryPoint, Limit, Reason, Result, Termination
+from .solvers.result import HistoryPoint, Limit, Reason, Result, Termination, TerminationReason
 from .solvers.selection import Candidate, CandidateTable, candidates
 from .solvers.solve import solve
 
@@ -88,9 +89,12 @@ __all__ = [
     "Result",
     "ScheduleWindow",
     "ShopSchedule",
+    "SolveCertificate",
     "StochasticMarket",
     "StochasticPlan",
     "Termination",
+    "TerminationReason",
+    "UnknownOption",
     "UnsupportedProblem",
     "VolatileFisherMarket",
     "WindowJob",

@@ -49,7 +49,7 @@ def backends_command(
 
 def list_backends(*, as_json: bool) -> int:
     """Print the table of backends on standard output and return the exit code."""
-    from ..solvers.registry import backends
+    from ..solvers.backend_table import backends
 
     table = backends()
     if as_json:

@@ -35,6 +35,10 @@ class InvalidInput(EquipoiseError, ValueError):  # noqa: N818 - the name users r
         return type(self), (self.field, self.value, self.why, self.index)
 
 
+class UnknownOption(InvalidInput, TypeError):  # noqa: N818
+    """A keyword is no option; the message gives the nearest one."""
+
+
 class BackendNotFound(EquipoiseError, LookupError):  # noqa: N818
     """No backend has this name; the message gives the nearest one."""
 

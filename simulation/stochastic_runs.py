@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ..formulations.arrays import Floats, Indices
 from ..formulations.checks import as_integer
 from ..formulations.errors import InvalidInput
 from ..formulations.markets.stochastic.plan import StochasticPlan
 from ..formulations.markets.stochastic.process import FITS
-from ..formulations.program.model import Floats, Indices
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

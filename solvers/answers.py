@@ -1,4 +1,4 @@
-"""What a backend says, made fit to be read: the right types and shapes, or words on what is wrong with it."""
+"""Validate a backend's answer: arrays of the right types and shapes, or a message on what is wrong with it."""
 
 from __future__ import annotations
 
@@ -8,29 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from ..formulations.program.model import Floats
-from .backend import Answer, Task
-from .result import Limit, Reason
+from ..formulations.arrays import Floats
+from .backend import Answer, Claim, Task
+from .result import Limit
 
 
 def well_formed(answer: Any, task: Task, name: str) -> Answer:
-    """Return the backend's answer with arrays of floats; what cannot be read is left out, and the claim NUMERICAL."""
+    """Return the backend's answer with arrays of floats; one that cannot be read is left out, and the claim FAILED."""
     if not isinstance(answer, Answer):
-        return Answer(claim=Reason.NUMERICAL, message=f"{name} returned a {type(answer).__name__} and not an Answer")
-    wrong: dict[str, str] = {}
-    read: dict[str, Any] = {}
-    for field, count in _shapes(task).items():
-        given = getattr(answer, field)
-        read[field] = None if given is None else as_floats(given)
-        if given is not None and read[field] is None:
-            wrong[field] = "not numbers"
-        elif given is not None and count is not None and read[field].shape != (count,):
-            wrong[field], read[field] = f"of shape {read[field].shape} and not ({count},)", None
+        return Answer(claim=Claim.FAILED, message=f"{name} returned a {type(answer).__name__} and not an Answer")
+    read, wrong = _read_arrays(answer, task)
     bound = None if answer.bound is None else as_number(answer.bound)
     if answer.bound is not None and bound is None:
         wrong["bound"] = "not a number"
     read["bound"] = None if bound is None or math.isnan(bound) else bound
-    kinds: dict[str, tuple[type, ...]] = {"claim": (Reason,), "limit": (Limit, type(None)), "message": (str,)}
+    kinds: dict[str, tuple[type, ...]] = {"claim": (Claim,), "limit": (Limit, type(None)), "message": (str,)}
     for field, kind in kinds.items():
         if not isinstance(getattr(answer, field), kind):
             wrong[field] = f"a {type(getattr(answer, field)).__name__}"
@@ -41,8 +33,22 @@ def well_formed(answer: Any, task: Task, name: str) -> Answer:
     if wrong:
         read["bound"] = None
         faults = ", ".join(f"its {field} is {what}" for field, what in wrong.items())
-        read.update(claim=Reason.NUMERICAL, limit=None, message=f"{name} gave an answer that cannot be read: {faults}")
+        read.update(claim=Claim.FAILED, limit=None, message=f"{name} gave an answer that cannot be read: {faults}")
     return replace(answer, **read)
+
+
+def _read_arrays(answer: Answer, task: Task) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the answer's arrays by field, None for one that cannot be read, and what is wrong with those."""
+    read: dict[str, Any] = {}
+    wrong: dict[str, str] = {}
+    for field, count in _shapes(task).items():
+        given = getattr(answer, field)
+        read[field] = None if given is None else as_floats(given)
+        if given is not None and read[field] is None:
+            wrong[field] = "not numbers"
+        elif given is not None and count is not None and read[field].shape != (count,):
+            wrong[field], read[field] = f"of shape {read[field].shape} and not ({count},)", None
+    return read, wrong
 
 
 def as_floats(given: Any) -> Floats | None:

@@ -1,20 +1,38 @@
-"""The door every backend comes through: what it declares, what it is given, what it answers."""
+"""The interface of every backend: what it declares, what it is given, what it answers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import Enum
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formulations.program.model import ProblemClass, Program
+from ..formulations.errors import InvalidInput
+from ..formulations.program.data import ProblemClass
+from ..formulations.program.model import Program
 from .options import Options
-from .result import Limit, Reason
+from .result import Limit
 
 #: Common options that a backend may be unable to honour; one that is set and not honoured is refused.
 OPTIONAL = ("threads", "seed", "warm_start", "log")
+#: All common options.
+COMMON = frozenset(each.name for each in fields(Options))
+#: Members of a Backend by their former names.
+RENAMED = {
+    "honours": "supported_options",
+    "uses": "delegates_to",
+    "takes_tangents": "supports_outer_approximation",
+    "defers": "skip_reason",
+}
 
 
 class Progress(Protocol):
@@ -29,8 +47,8 @@ class Progress(Protocol):
         ...
 
 
-def unheard(objective: float | None, bound: float, incumbent: Any = None) -> None:
-    """Take the progress of a solve inside another, which is not that of the problem at hand."""
+def ignore_progress(*report: Any, **more: Any) -> None:
+    """Ignore a report: of a solve inside another, whose progress is not that of the problem at hand."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +67,6 @@ class Availability:
     version: str = ""
     reason: str = ""
     limit: str = ""
-
-    @staticmethod
-    def with_numba(version: str) -> Availability:
-        """Return whether numba is installed, all that most of our own methods need."""
-        if find_spec("numba") is None:
-            return Availability(False, reason="numba is not installed: pip install numba")
-        return Availability(True, version)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,23 +95,35 @@ class Task:
     objective_factor: float = 1.0
 
 
+class Claim(Enum):
+    """What a backend claims about its own run; `Termination` is what `solve` concludes from it."""
+
+    SOLVED = "solved"  #: it ran to its end and calls its answer optimal within the gap asked for
+    STOPPED = "stopped"  #: a limit ended it, with or without a plan
+    INFEASIBLE = "infeasible"  #: it proved that there is no plan
+    UNBOUNDED = "unbounded"  #: there are plans, and their objectives have no bound
+    INFEASIBLE_OR_UNBOUNDED = "infeasible or unbounded"  #: one of the two, and it did not find out which
+    FAILED = "failed"  #: it failed; its message says how
+
+
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """What a backend claims; `solve` verifies it.
 
     Attributes
     ----------
-    claim : Reason
-        OPTIMAL, FEASIBLE and NO_SOLUTION_FOUND are re-derived from what is verified.
+    claim : Claim
+        Whether a SOLVED or STOPPED run ends as OPTIMAL, FEASIBLE or NO_SOLUTION_FOUND is concluded from the verified
+        plan and bound.
     limit : Limit or None
-        What stopped it, if it did not finish.
+        The limit that ended a STOPPED run; None otherwise.
     values : ndarray of float or None
         By column of the program (general backends).
     plan : object or None
         The answer itself (special backends).
     bound : float or None
         The backend's bound; None if there is none. With `duals` it is not used: they prove one. Nor is it for a
-        formulation with `bound_of`: the plan proves its own.
+        formulation with `proves_bounds`: the plan proves its own.
     duals, reduced_costs : ndarray of float or None
         By row and column of an LP or LOG program: change of the optimal objective per unit.
     slopes : ndarray of float or None
@@ -112,7 +135,7 @@ class Answer:
         What a reader of the result should know.
     """
 
-    claim: Reason
+    claim: Claim
     limit: Limit | None = None
     message: str = ""
     values: NDArray[np.float64] | None = None
@@ -124,54 +147,131 @@ class Answer:
     ray: NDArray[np.float64] | None = None
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        stopped = self.claim is Claim.STOPPED
+        # `well_formed` reports a claim of another type.
+        if isinstance(self.claim, Claim) and stopped != (self.limit is not None):
+            raise ValueError(f"an answer {self.claim.name} {'needs' if stopped else 'has no'} limit")
 
-class Backend(Protocol):
-    """A solver behind the common door; subclass it for the defaults.
+
+class Backend(ABC):
+    """The base of every backend: a subclass declares what it is, and says how it solves.
 
     Attributes
     ----------
     name : str
     licence : str
         Of the solver behind it.
+    version : str
+        Of a method that is written here; by default that of the first package in `requires`.
+    requires : tuple of str
+        Packages that must be importable, with the oldest version where one is asked for: "ortools>=9.15".
+    extra : str
+        The extra of equipoise that installs them; empty for none.
     classes : frozenset of ProblemClass
         Programs it reads (general backends). Programs with log terms reach one that does not read them as tangent
         cuts, so LP gives LOG and MILP gives MILOG as well.
     formulations : frozenset of str
         Formulations it reads directly (special backends), by the name of the type or by their own `kind`.
-    honours : frozenset of str
+    supported_options : frozenset of str
         Which of the `OPTIONAL` common options it honours. The others are honoured by all.
-    uses : frozenset of str
+    covered_options : mapping of str to str
+        Options of the solver that a common option states already, with the name of that.
+    known_options : frozenset of str or None
+        The options of its own that it takes, none by default; None if the solver itself knows them.
+    delegates_to : frozenset of str
         Backends it may hand work to; their `backend_options` are passed on.
     isolated : bool
         Whether it always runs in a process of its own.
-    takes_tangents : bool
+    supports_outer_approximation : bool
         Whether programs with log terms may be handed to it as tangent cuts.
     """
 
     name: str
     licence: str
+    version: str = ""
+    requires: tuple[str, ...] = ()
+    extra: str = ""
     classes: frozenset[ProblemClass] = frozenset()
     formulations: frozenset[str] = frozenset()
-    honours: frozenset[str] = frozenset()
-    uses: frozenset[str] = frozenset()
+    supported_options: frozenset[str] = frozenset()
+    covered_options: ClassVar[Mapping[str, str]] = {}
+    known_options: frozenset[str] | None = frozenset()
+    delegates_to: frozenset[str] = frozenset()
     isolated: bool = False
-    takes_tangents: bool = True
+    supports_outer_approximation: bool = True
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        for old, new in RENAMED.items():
+            if old in cls.__dict__:
+                message = f"{cls.__name__}.{old} of a Backend is called {new} now"
+                warnings.warn(message, DeprecationWarning, stacklevel=2)
+                setattr(cls, new, cls.__dict__[old])
 
     def probe(self) -> Availability:
-        """Say whether it can run here; never raise."""
-        ...
+        """Return whether it can run here, without importing what it requires; never raise."""
+        stated = self.version
+        for each in self.requires:
+            package, _, oldest = each.partition(">=")
+            install = f"pip install 'equipoise[{self.extra}]'" if self.extra else f"pip install {package}"
+            if find_spec(package) is None:
+                return Availability(False, stated, f"{package} is not installed: {install}")
+            if stated and not oldest:
+                continue
+            found = _installed(package)
+            if not found:
+                return Availability(False, stated, f"{package} is not installed completely: {install}")
+            if _numbers(found) < _numbers(oldest):
+                return Availability(False, found, f"{package} {found} is too old: pip install '{each}'")
+            stated = stated or found
+        return Availability(True, stated)
 
-    def defers(self, problem: Any, options: Options) -> str:
-        """Say why "auto" should leave this problem to a later backend that can take it; empty if it should not."""
+    def skip_reason(self, problem: Any, options: Options) -> str:
+        """Return why "auto" should leave this problem to a later backend that can take it; empty if it should not."""
         return ""
 
+    def backend_options(self, options: Options) -> dict[str, Any]:
+        """Return the options meant for this backend alone, checked.
+
+        Raises
+        ------
+        InvalidInput
+            For an option that a common option states already, by its name or by the solver's, or that is not in
+            `known_options`.
+        """
+        own = dict(options.backend_options.get(self.name, {}))
+        for name, value in own.items():
+            field = f"backend_options[{self.name!r}][{name!r}]"
+            unknown = self.known_options is not None and name not in self.known_options
+            common = self.covered_options.get(name, name if unknown else "")
+            if common in COMMON:
+                raise InvalidInput(field, value, f"use {common}= instead")
+            if unknown:
+                known = ", ".join(sorted(self.known_options or ()))
+                raise InvalidInput(field, value, f"its options are {known}" if known else "it has no options")
+        return own
+
+    @abstractmethod
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve the task within the options, honouring every one of them.
 
         Raise InvalidInput for an own option that is wrong and LicenseLimit for a program too large; an ordinary
         outcome is an Answer.
         """
-        ...
+
+
+@cache
+def _installed(package: str) -> str:
+    """Return the version of a package, empty without one; it is read once, as that takes as long as a small solve."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", release)))
 
 
 def gaps(program: Program, options: Options) -> tuple[float, float]:

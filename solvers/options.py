@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ..formulations.checks import as_flag, as_integer, as_real
-from ..formulations.errors import InvalidInput
+from ..formulations.errors import InvalidInput, UnknownOption
+from ..formulations.text import nearest_hint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,22 +72,28 @@ class Options:
                 raise InvalidInput(f"backend_options[{name!r}]", own, "must map option names to values")
 
     def own(self, backend: str, covered: Mapping[str, str]) -> dict[str, Any]:
-        """Return the options meant for `backend` alone; InvalidInput if one says what a common option says.
+        """Return the options meant for `backend` alone. Deprecated: `Backend.backend_options` checks them as well.
 
-        `covered` maps a backend's option to the common option that already states it.
+        `covered` maps a backend's option to the common option that already states it; InvalidInput if one is set.
         """
+        warnings.warn("Options.own is replaced by Backend.backend_options", DeprecationWarning, stacklevel=2)
         own = dict(self.backend_options.get(backend, {}))
         for name, common in covered.items():
             if name in own:
                 raise InvalidInput(f"backend_options[{backend!r}][{name!r}]", own[name], f"use {common}= instead")
         return own
 
-    def no_own(self, backend: str) -> None:
-        """Raise InvalidInput if there are options meant for `backend` alone: it has none."""
-        own = self.own(backend, {})
-        if own:
-            raise InvalidInput(f"backend_options[{backend!r}]", sorted(own), "it has no options")
-
     def with_time(self, seconds: float | None) -> Options:
         """Return the same options with another time limit."""
         return replace(self, time_limit=seconds)
+
+
+#: The options where none is given; `solve` and `candidates` take their defaults from here.
+DEFAULTS = Options()
+
+
+def refuse_unknown(given: Mapping[str, Any], *others: str) -> None:
+    """Raise UnknownOption, naming the nearest, for a keyword that is neither an option nor one of `others`."""
+    for name, value in given.items():
+        known = [*others, *(each.name for each in fields(Options))]
+        raise UnknownOption(name, value, f"no such option: {nearest_hint(name, known)}there are {', '.join(known)}")

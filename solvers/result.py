@@ -1,10 +1,10 @@
-"""What a solve found, and what proves it."""
+"""The result of a solve: the plan, what proves it, and why the solve ended."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..formulations.errors import NoSolution
-from ..formulations.program.model import Residuals
+from ..formulations.program.certificate import SolveCertificate
+from ..formulations.program.data import Residuals
+from ..formulations.program.formulation import Formulation
 
 Plan = TypeVar("Plan")
 
@@ -20,7 +22,7 @@ Plan = TypeVar("Plan")
 CLOSED_GAP = 1e-9
 
 
-class Reason(Enum):
+class TerminationReason(Enum):
     """Why a solve ended."""
 
     OPTIMAL = "optimal"  #: a verified plan, its gap within rel_gap or abs_gap
@@ -30,6 +32,10 @@ class Reason(Enum):
     UNBOUNDED = "unbounded"  #: the backend found plans without end
     INFEASIBLE_OR_UNBOUNDED = "infeasible or unbounded"  #: the backend could not tell which
     NUMERICAL = "numerical"  #: the backend failed, or its answer failed our own check
+
+
+#: Short name of `TerminationReason`.
+Reason = TerminationReason
 
 
 class Limit(Enum):
@@ -48,12 +54,12 @@ class Limit(Enum):
 class Termination:
     """Why the solve ended, and the limit: set exactly when the reason is FEASIBLE or NO_SOLUTION_FOUND."""
 
-    reason: Reason
+    reason: TerminationReason
     limit: Limit | None = None
     message: str = ""
 
     def __post_init__(self) -> None:
-        limited = self.reason in (Reason.FEASIBLE, Reason.NO_SOLUTION_FOUND)
+        limited = self.reason in (TerminationReason.FEASIBLE, TerminationReason.NO_SOLUTION_FOUND)
         if limited != (self.limit is not None):
             raise ValueError(f"a termination {self.reason.name} {'needs' if limited else 'has no'} limit")
 
@@ -129,9 +135,53 @@ class Result(Generic[Plan]):
 
     def require_optimal(self) -> Plan:
         """Return the plan if it is proven optimal within the gap asked for; raise NoSolution otherwise."""
-        if self.termination.reason is not Reason.OPTIMAL:
+        if self.termination.reason is not TerminationReason.OPTIMAL:
             raise NoSolution(f"not optimal: {self.termination}, gap {self.gap:.3g}", self)
         return self.require_plan()
+
+    def with_plan(self, problem: Formulation[Plan], plan: Plan) -> Result[Plan]:
+        """Return this result with another plan of the same problem: objective, residuals and gap recomputed.
+
+        The bound stays, for it holds for every plan; one that the plan exceeds by rounding is moved to it. The rest is
+        what the solve said: whether the plan is feasible, its residuals tell.
+
+        Parameters
+        ----------
+        problem : formulation or Program
+            The problem that was solved.
+        plan : the problem's own answer type
+
+        Raises
+        ------
+        InvalidInput
+            If the plan is none of this problem.
+        """
+        problem.check_plan(plan, "plan")
+        evaluated = problem.evaluate(plan)
+        if evaluated is None:
+            program = problem.program(self.form)
+            values = problem.encode(plan, self.form)
+            evaluated = program.objective_at(values), program.residuals_at(values)
+        objective, residuals = evaluated
+        bound = max(self.bound, objective) if problem.sense == "max" else min(self.bound, objective)
+        gap = gap_between(problem, objective, bound)
+        return replace(self, plan=plan, objective=objective, residuals=residuals, bound=bound, gap=gap)
+
+    def certificate(self) -> SolveCertificate:
+        """Return what documents and pages say of the solve beside the plan."""
+        return SolveCertificate(
+            objective=self.objective,
+            bound=self.bound,
+            gap=self.gap,
+            residuals=self.residuals,
+            termination=self.termination.reason.name,
+            backend=self.backend,
+            version=self.version,
+            form=self.form,
+            seed=self.seed,
+            wall_time=self.wall_time,
+            notes=self.notes,
+        )
 
     def __repr__(self) -> str:
         objective = "none" if self.objective is None else f"{self.objective:.8g}"
@@ -140,3 +190,10 @@ class Result(Generic[Plan]):
             f"<Result {self.termination} objective={objective} bound={self.bound:.8g} gap={gap} "
             f"backend={self.backend} form={self.form} {self.wall_time:.3f} s>"
         )
+
+
+def gap_between(problem: Formulation[Any], objective: float | None, bound: float) -> float:
+    """Return abs(bound - objective) / problem.gap_scale(objective); infinite unless both are finite."""
+    if objective is None or not math.isfinite(objective) or not math.isfinite(bound):
+        return math.inf
+    return abs(bound - objective) / problem.gap_scale(objective)

@@ -1,23 +1,83 @@
-"""Which backend takes a problem: for "auto" the first that can, with a reason for every one passed over."""
+"""The choice of a backend for a problem: which ones accept it, and which of them "auto" takes, with every reason."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from functools import cached_property
+from typing import Any, Never, cast
 
 from ..formulations.errors import BackendUnavailable, InvalidInput, UnsupportedProblem
-from ..formulations.program.model import ProblemClass, Program
-from .backend import OPTIONAL, Backend
-from .options import Options
-from .registry import BACKENDS, accepts, columns_text, find_backend, kind_of, problem_class, reads
+from ..formulations.program.data import ProblemClass
+from ..formulations.program.formulation import Formulation
+from ..formulations.program.model import Program
+from ..formulations.text import columns_text
+from .backend import OPTIONAL, Availability, Backend
+from .options import DEFAULTS, Options, refuse_unknown
+from .registry import all_backends
 
 # Log terms go to a conic interior-point method while the program has at most this many entries; beyond that, tangent
 # cuts on a linear solver are faster (docs/backends/clarabel.md has the measurement).
 CONIC_ENTRIES = 200_000
 # The finest gap that a conic method reaches reliably.
 CONIC_GAP = 1e-8
+
+
+@dataclass(frozen=True)
+class ProblemInfo:
+    """A problem and the form of it that is asked for, with what the choice of a backend depends on, derived once.
+
+    Attributes
+    ----------
+    problem : formulation or Program
+    asked_form : str or None
+        The form that the caller named.
+
+    Raises
+    ------
+    UnsupportedProblem
+        If the problem is no formulation.
+    InvalidInput
+        If it does not have this form.
+    """
+
+    problem: Formulation[Any]
+    asked_form: str | None = None
+
+    def __post_init__(self) -> None:
+        checked_problem(self.problem)
+        if self.asked_form is not None:
+            self.problem.check_form(self.asked_form)
+
+    @cached_property
+    def kind(self) -> str:
+        """The name by which special backends list the formulation."""
+        return self.problem.kind
+
+    @cached_property
+    def problem_class(self) -> ProblemClass | None:
+        """The class of the program that a general backend would read; None for a problem that no program states."""
+        return self.problem.class_of(self.asked_form)
+
+    @cached_property
+    def form(self) -> str:
+        """The form that a general backend would read: the first, if none is asked for."""
+        return self.problem.check_form(self.asked_form)
+
+    @cached_property
+    def program(self) -> Program:
+        """The program in that form, built when it is first needed."""
+        # Every formulation narrows its program to one; the contract cannot, as a Program is a formulation itself.
+        return cast(Program, self.problem.program(self.form))
+
+    @cached_property
+    def program_size(self) -> int:
+        """The number of entries of the program; it is built only if the formulation does not know the number."""
+        known = self.problem.program_size(self.form)
+        return len(self.program.matrix.values) + len(self.program.log_matrix.values) if known is None else known
+
+    def __str__(self) -> str:
+        return f"{self.problem.problem_class.value} program" if isinstance(self.problem, Program) else self.kind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +102,21 @@ class CandidateTable(tuple[Candidate, ...]):
     __repr__ = __str__
 
 
-def candidates(problem: Any, *, form: str | None = None, **options: Any) -> CandidateTable:
+def candidates(
+    problem: Formulation[Any],
+    *,
+    form: str | None = None,
+    time_limit: float | None = DEFAULTS.time_limit,
+    rel_gap: float = DEFAULTS.rel_gap,
+    abs_gap: float = DEFAULTS.abs_gap,
+    feasibility_tol: float = DEFAULTS.feasibility_tol,
+    threads: int = DEFAULTS.threads,
+    seed: int = DEFAULTS.seed,
+    warm_start: Any = DEFAULTS.warm_start,
+    log: bool = DEFAULTS.log,
+    backend_options: Mapping[str, Mapping[str, Any]] = DEFAULTS.backend_options,
+    **unknown: Never,
+) -> CandidateTable:
     """Return what backend="auto" makes of every backend for this problem.
 
     Parameters
@@ -50,8 +124,12 @@ def candidates(problem: Any, *, form: str | None = None, **options: Any) -> Cand
     problem : formulation or Program
     form : str, optional
         As in :func:`solve`.
-    **options
-        The fields of :class:`Options`: an option that a backend cannot honour rules it out.
+    time_limit, rel_gap, abs_gap, feasibility_tol, threads, seed, warm_start, log, backend_options
+        As in :func:`solve` (see :class:`Options`): an option that a backend cannot honour rules it out.
+
+    Raises
+    ------
+    UnsupportedProblem, InvalidInput
 
     Examples
     --------
@@ -61,138 +139,183 @@ def candidates(problem: Any, *, form: str | None = None, **options: Any) -> Cand
     >>> [row.reason for row in eq.candidates(build.program()) if row.name == "marginal"]
     ['reads ScheduleWindow only']
     """
-    chosen = Options(**options)
-    check_form(problem, form)
-    return CandidateTable(weigh(problem, form, chosen, lambda: problem.program(form or problem.forms[0])))
+    refuse_unknown(unknown, "form")
+    options = Options(
+        time_limit=time_limit,
+        rel_gap=rel_gap,
+        abs_gap=abs_gap,
+        feasibility_tol=feasibility_tol,
+        threads=threads,
+        seed=seed,
+        warm_start=warm_start,
+        log=log,
+        backend_options=backend_options,
+    )
+    return Selection(ProblemInfo(problem, form), options).table()
 
 
-def weigh(problem: Any, form: str | None, options: Options, build: Callable[[], Program]) -> Iterator[Candidate]:
-    """Yield the candidates in order of preference, lazily; exactly one is taken, unless none can.
+class Selection:
+    """The choice of one backend for one solve; every backend is asked at most once whether it can run here."""
 
-    `build` gives the program that a general backend would read; it is asked only where its size matters.
-    """
-    wanted = problem_class(problem, form)
-    special = [name for name in BACKENDS if not find_backend(name).classes]
-    why: dict[str, str] = {}
-    taken = ""
-    for name in chain(special, _general(problem, wanted, options, build, why)):
-        backend = find_backend(name)
-        version, reason = "", _obstacle(backend, problem, wanted, form, options)
-        if not reason and taken:
-            reason = f"{taken} comes first" + why.get(name, "")
-        reason = reason or backend.defers(problem, options)
-        if not reason:
-            found = backend.probe()
-            version = found.version
-            if not found.usable:
-                reason = found.reason
-            elif found.limit:
-                reason = f"its licence is limited to {found.limit}: used by name only"
-        if not reason:
-            taken = name
-        yield Candidate(name=name, taken=not reason, reason=reason or _merit(backend, problem, wanted), version=version)
+    def __init__(self, info: ProblemInfo, options: Options) -> None:
+        self.info, self.options = info, options
+        self._availability: dict[int, Availability] = {}
+        self._weighed: list[Candidate] = []
+        self._unweighed = self._weigh()
+
+    def choose(self) -> tuple[Backend, str]:
+        """Return the backend that "auto" takes and its version; raise, with every reason, where none can be taken."""
+        for backend, candidate in self._unweighed:
+            self._weighed.append(candidate)
+            if candidate.taken:
+                return backend, candidate.version
+        reasons = "; ".join(f"{candidate.name}: {candidate.reason}" for candidate in self._weighed)
+        raise BackendUnavailable(f"no backend can solve this {self.info} here: {reasons}")
+
+    def table(self) -> CandidateTable:
+        """Return the candidates in the order of preference, those that `choose` did not reach included."""
+        self._weighed.extend(candidate for _, candidate in self._unweighed)
+        return CandidateTable(self._weighed)
+
+    def check_named(self, backend: Backend) -> str:
+        """Return the version of a backend chosen by name; raise what stands in its way."""
+        info, name = self.info, backend.name
+        if not accepts(backend, info):
+            able = self._first_usable(other for other in self._backends if accepts(other, info))
+            advice = f"use backend={able!r}" if able else "no backend can"
+            raise UnsupportedProblem(f"{name} cannot state this {info}: it reads {_readable(backend)}; {advice}")
+        if info.asked_form is not None and not backend.classes:
+            why = f"{name} reads the problem itself; name a general backend instead"
+            raise InvalidInput("form", info.asked_form, why)
+        self._check_options(backend)
+        found = self._probe(backend)
+        if not found.usable:
+            raise BackendUnavailable(f"backend {name!r} cannot run here: {found.reason}")
+        return found.version
+
+    def _check_options(self, backend: Backend) -> None:
+        """Raise InvalidInput for an option that the backend named would ignore, with a backend that does not."""
+        options, name = self.options, backend.name
+        for other in options.backend_options:
+            if other != name and other not in backend.delegates_to:
+                raise InvalidInput("backend_options", other, f"the chosen backend is {name!r}: these would be ignored")
+        for option in _unsupported_options(backend, options):
+            able = self._first_usable(other for other in self._backends if self._supports(other, option))
+            advice = f"; use backend={able!r} or leave it out" if able else "; leave it out"
+            raise InvalidInput(option, getattr(options, option), f"the {name} backend cannot honour it{advice}")
+
+    def _supports(self, backend: Backend, option: str) -> bool:
+        """Whether the backend takes the problem as it is asked for, and the option."""
+        readable = accepts(backend, self.info) and (self.info.asked_form is None or bool(backend.classes))
+        return readable and option in backend.supported_options
+
+    @cached_property
+    def _backends(self) -> list[Backend]:
+        return all_backends()
+
+    def _probe(self, backend: Backend) -> Availability:
+        if id(backend) not in self._availability:
+            self._availability[id(backend)] = backend.probe()
+        return self._availability[id(backend)]
+
+    def _first_usable(self, backends: Iterable[Backend]) -> str:
+        """Return the name of the first that can run here, of those without a limited licence if there is one."""
+        able = sorted(backends, key=lambda each: not self._probe(each).usable or bool(self._probe(each).limit))
+        return able[0].name if able else ""
+
+    def _weigh(self) -> Iterator[tuple[Backend, Candidate]]:
+        """Yield the candidates in order of preference; exactly one is taken, unless none can be."""
+        taken = ""
+        for backend, why_later in self._ordered():
+            version, reason = "", self._obstacle(backend)
+            reason = reason or backend.skip_reason(self.info.problem, self.options)
+            if not reason and taken:
+                reason = f"{taken} comes first{why_later}"
+            if not reason:
+                found = self._probe(backend)
+                version, reason = found.version, _unavailable(found)
+            if not reason:
+                taken = backend.name
+            merit = reason or _merit(backend, self.info)
+            yield backend, Candidate(name=backend.name, taken=not reason, reason=merit, version=version)
+
+    def _ordered(self) -> Iterator[tuple[Backend, str]]:
+        """Yield the backends in order of preference, special ones first, each with why it comes no earlier."""
+        yield from ((each, "") for each in self._backends if not each.classes)
+        general = {each.name: each for each in self._backends if each.classes}
+        names, why_later = list(general), ""
+        if self.info.problem_class is ProblemClass.LOG and "clarabel" in general:
+            why_later = self._why_not_conic()
+            if not why_later:
+                names.remove("clarabel")
+                names.insert(names.index("highs"), "clarabel")
+        yield from ((general[name], why_later if name == "clarabel" else "") for name in names)
+
+    def _why_not_conic(self) -> str:
+        """Return why tangent cuts come before the conic method for this program with logarithms; empty if not."""
+        if self.info.program_size > CONIC_ENTRIES:
+            return f": tangent cuts are faster beyond {CONIC_ENTRIES:,} entries, here {self.info.program_size:,}"
+        if self.options.rel_gap < CONIC_GAP:
+            return f": a conic method reaches gaps of {CONIC_GAP:g}, asked {self.options.rel_gap:g}"
+        return ""
+
+    def _obstacle(self, backend: Backend) -> str:
+        """Return what rules the backend out for this problem anywhere, installed or not."""
+        info = self.info
+        special = info.kind in backend.formulations
+        if not special and not backend.classes:
+            return f"reads {_readable(backend)} only"
+        if special and info.asked_form is not None and not backend.classes:
+            return f"reads the problem itself, not its program {info.asked_form!r}"
+        if not special and not reads(backend, info.problem_class):
+            what = f"{info.problem_class.value} programs" if info.problem_class else f"a {info.kind}"
+            return f"cannot state {what}"
+        missed = _unsupported_options(backend, self.options)
+        return f"cannot honour {', '.join(missed)}" if missed else ""
 
 
-def choose(problem: Any, form: str | None, options: Options, build: Callable[[], Program]) -> tuple[Backend, str]:
-    """Return the backend that "auto" takes and its version; raise, with every reason, where none can be taken."""
-    passed = []
-    for candidate in weigh(problem, form, options, build):
-        if candidate.taken:
-            return find_backend(candidate.name), candidate.version
-        passed.append(f"{candidate.name}: {candidate.reason}")
-    raise BackendUnavailable(f"no backend can solve this {_described(problem)} here: " + "; ".join(passed))
+def checked_problem(problem: object) -> Formulation[Any]:
+    """Return the problem; UnsupportedProblem unless it is a formulation, as a Program is one."""
+    if not isinstance(problem, Formulation):
+        raise UnsupportedProblem(f"cannot solve a {type(problem).__name__}: give a formulation or a Program")
+    return problem
 
 
-def check_named(backend: Backend, problem: Any, form: str | None, options: Options) -> str:
-    """Return the version of a backend chosen by name; raise what stands in its way."""
-    name = backend.name
-    if not accepts(backend, problem, form):
-        able = _usable_first(row for row in BACKENDS if accepts(find_backend(row), problem, form))
-        raise UnsupportedProblem(
-            f"{name} cannot state this {_described(problem)}: it reads {_readable(backend)}; "
-            + (f"use backend={able[0]!r}" if able else "no backend can")
-        )
-    if form is not None and not backend.classes:
-        raise InvalidInput("form", form, f"{name} reads the problem itself; name a general backend instead")
-    for other in options.backend_options:
-        if other != name and other not in backend.uses:
-            raise InvalidInput("backend_options", other, f"the chosen backend is {name!r}: these would be ignored")
-    for option in _dishonoured(backend, options):
-        able = _usable_first(
-            row
-            for row, other in ((row, find_backend(row)) for row in BACKENDS)
-            if option in other.honours and accepts(other, problem, form) and (form is None or other.classes)
-        )
-        advice = f"; use backend={able[0]!r} or leave it out" if able else "; leave it out"
-        raise InvalidInput(option, getattr(options, option), f"the {name} backend cannot honour it{advice}")
-    found = backend.probe()
-    if not found.usable:
-        raise BackendUnavailable(f"backend {name!r} cannot run here: {found.reason}")
-    return found.version
+def reads(backend: Backend, wanted: ProblemClass | None) -> bool:
+    """Whether the backend reads programs of this class: itself, or as tangent cuts on its logarithms."""
+    if wanted is None:
+        return False
+    linear = {ProblemClass.LOG: ProblemClass.LP, ProblemClass.MILOG: ProblemClass.MILP}.get(wanted, wanted)
+    return wanted in backend.classes or (backend.supports_outer_approximation and linear in backend.classes)
 
 
-def _usable_first(names: Iterable[str]) -> list[str]:
-    """Return the names in order, those that "auto" would not pass over first."""
-    found = {name: find_backend(name).probe() for name in names}
-    return sorted(found, key=lambda name: not found[name].usable or bool(found[name].limit))
+def accepts(backend: Backend, info: ProblemInfo) -> bool:
+    """Whether the backend can state this problem, in the form that is asked for, installed or not."""
+    return info.kind in backend.formulations or reads(backend, info.problem_class)
 
 
-def check_form(problem: Any, form: str | None) -> None:
-    """Raise InvalidInput for a form that the problem does not have."""
-    forms = getattr(problem, "forms", ())
-    if form is not None and form not in forms:
-        why = f"must be one of {', '.join(forms)}" if forms else f"a {kind_of(problem)} has no program: leave it out"
-        raise InvalidInput("form", form, why)
-
-
-def _general(
-    problem: Any, wanted: ProblemClass | None, options: Options, build: Callable[[], Program], why: dict[str, str]
-) -> Iterator[str]:
-    """Yield the general backends in order of preference; put into `why` what moves one down."""
-    names = [name for name in BACKENDS if find_backend(name).classes]
-    if wanted is ProblemClass.LOG and "clarabel" in names:
-        entries = getattr(problem, "program_entries", None)
-        if entries is None:
-            program = build()
-            entries = len(program.matrix.values) + len(program.log_matrix.values)
-        if entries > CONIC_ENTRIES:
-            why["clarabel"] = f": tangent cuts are faster beyond {CONIC_ENTRIES:,} entries, here {entries:,}"
-        elif options.rel_gap < CONIC_GAP:
-            why["clarabel"] = f": a conic method reaches gaps of {CONIC_GAP:g}, asked {options.rel_gap:g}"
-        else:
-            names.remove("clarabel")
-            names.insert(names.index("highs"), "clarabel")
-    yield from names
-
-
-def _obstacle(backend: Backend, problem: Any, wanted: ProblemClass | None, form: str | None, options: Options) -> str:
-    """Return what rules the backend out for this problem anywhere, installed or not."""
-    special = kind_of(problem) in backend.formulations
-    if not special and not backend.classes:
-        return f"reads {_readable(backend)} only"
-    if special and form is not None and not backend.classes:
-        return f"reads the problem itself, not its program {form!r}"
-    if not special and not reads(backend, wanted):
-        return f"cannot state {wanted.value} programs" if wanted else f"cannot state a {kind_of(problem)}"
-    missed = _dishonoured(backend, options)
-    return f"cannot honour {', '.join(missed)}" if missed else ""
-
-
-def _dishonoured(backend: Backend, options: Options) -> list[str]:
+def _unsupported_options(backend: Backend, options: Options) -> list[str]:
     """Return the options that are set and that the backend cannot honour."""
-    plain = Options()
     return [
         name
         for name in OPTIONAL
-        if name not in backend.honours
-        and (value := getattr(options, name)) is not getattr(plain, name)
-        and (name == "warm_start" or value != getattr(plain, name))
+        if name not in backend.supported_options
+        and (value := getattr(options, name)) is not getattr(DEFAULTS, name)
+        and (name == "warm_start" or value != getattr(DEFAULTS, name))
     ]
 
 
-def _merit(backend: Backend, problem: Any, wanted: ProblemClass | None) -> str:
-    if wanted is None or kind_of(problem) in backend.formulations:
-        return f"made for {kind_of(problem)}"
+def _unavailable(found: Availability) -> str:
+    """Return why "auto" passes over a backend of this availability; empty if it does not."""
+    if not found.usable:
+        return found.reason
+    return f"its licence is limited to {found.limit}: used by name only" if found.limit else ""
+
+
+def _merit(backend: Backend, info: ProblemInfo) -> str:
+    wanted = info.problem_class
+    if wanted is None or info.kind in backend.formulations:
+        return f"made for {info.kind}"
     if wanted in backend.classes:
         return f"reads {wanted.value} programs"
     return f"solves {wanted.value} programs by tangent cuts"
@@ -202,7 +325,3 @@ def _readable(backend: Backend) -> str:
     programs = [each.value for each in ProblemClass if reads(backend, each)]
     parts = [", ".join(sorted(backend.formulations)), f"{', '.join(programs)} programs" if programs else ""]
     return " and ".join(part for part in parts if part)
-
-
-def _described(problem: Any) -> str:
-    return f"{problem.problem_class.value} program" if isinstance(problem, Program) else kind_of(problem)

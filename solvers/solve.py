@@ -3,36 +3,49 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from functools import cache
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Never, TypeVar
 
 import numpy as np
 
+from ..formulations.arrays import Floats
 from ..formulations.checks import as_flag
-from ..formulations.errors import EquipoiseError, InvalidInput, UnsupportedProblem
-from ..formulations.program.model import Floats, Program
+from ..formulations.errors import EquipoiseError, InvalidInput
+from ..formulations.program.formulation import Formulation
+from ..formulations.program.model import Program
 from .answers import well_formed, words_of
-from .backend import Answer, Backend, Task
+from .backend import Answer, Backend, Claim, Task
 from .isolation.run import Isolation, run_isolated
-from .options import Options
-from .reductions.outer_approximation.solve import run_backend
-from .registry import find_backend, kind_of
-from .result import HistoryPoint, Limit, Reason, Result
-from .selection import CandidateTable, check_form, check_named, choose, weigh
-from .verification.verify import Listener, verified
+from .options import DEFAULTS, Options, refuse_unknown
+from .reductions.run import run_backend
+from .registry import find_backend
+from .result import HistoryPoint, Limit, Result
+from .selection import CandidateTable, ProblemInfo, Selection
+from .verification.progress import ProgressRecorder
+from .verification.verify import Verification
+
+PlanT = TypeVar("PlanT")
 
 
 def solve(
-    problem: Any,
+    problem: Formulation[PlanT],
     backend: str | Backend = "auto",
     *,
     form: str | None = None,
     isolate: bool | Isolation = False,
     explain: bool = False,
     on_progress: Callable[[HistoryPoint], None] | None = None,
-    **options: Any,
-) -> Result[Any]:
+    time_limit: float | None = DEFAULTS.time_limit,
+    rel_gap: float = DEFAULTS.rel_gap,
+    abs_gap: float = DEFAULTS.abs_gap,
+    feasibility_tol: float = DEFAULTS.feasibility_tol,
+    threads: int = DEFAULTS.threads,
+    seed: int = DEFAULTS.seed,
+    warm_start: Any = DEFAULTS.warm_start,
+    log: bool = DEFAULTS.log,
+    backend_options: Mapping[str, Mapping[str, Any]] = DEFAULTS.backend_options,
+    **unknown: Never,
+) -> Result[PlanT]:
     """Solve a problem, and verify what comes back.
 
     Parameters
@@ -49,8 +62,8 @@ def solve(
         Fill `Result.candidates`: why "auto" took one backend and passed over the others.
     on_progress : callable, optional
         Called with a :class:`HistoryPoint` as the incumbent or the bound improves.
-    **options
-        The fields of :class:`Options`.
+    time_limit, rel_gap, abs_gap, feasibility_tol, threads, seed, warm_start, log, backend_options
+        The common options: see :class:`Options`.
 
     Returns
     -------
@@ -59,82 +72,90 @@ def solve(
 
     Raises
     ------
-    BackendNotFound, BackendUnavailable, LicenseLimit, UnsupportedProblem, InvalidInput, TypeError
-        Faults of the call or of the environment, before anything runs.
+    BackendNotFound, BackendUnavailable, LicenseLimit, UnsupportedProblem, InvalidInput
+        Faults of the call or of the environment, before anything runs. An option that does not exist is an
+        :class:`UnknownOption`, an InvalidInput that names the nearest one.
     """
     started = time.perf_counter()
-    chosen = Options(**options)
-    for other in chosen.backend_options:
+    refuse_unknown(unknown, "backend", "form", "isolate", "explain", "on_progress")
+    options = Options(
+        time_limit=time_limit,
+        rel_gap=rel_gap,
+        abs_gap=abs_gap,
+        feasibility_tol=feasibility_tol,
+        threads=threads,
+        seed=seed,
+        warm_start=warm_start,
+        log=log,
+        backend_options=backend_options,
+    )
+    for other in options.backend_options:
         if other != getattr(backend, "name", None):
             find_backend(other)
-    if problem is None:  # backends(None) lists them all
-        raise UnsupportedProblem("cannot solve a NoneType: give a formulation or a Program")
-    check_form(problem, form)
+    info = ProblemInfo(problem, form)
     as_flag("explain", explain)
     if not isinstance(isolate, Isolation):
         as_flag("isolate", isolate)
     if on_progress is not None and not callable(on_progress):
         raise InvalidInput("on_progress", on_progress, "must be callable")
 
-    @cache
-    def build() -> Program:
-        program: Program = problem.program(form or problem.forms[0])
-        return program
-
+    selection = Selection(info, options)
     if backend == "auto":
-        solver, version = choose(problem, form, chosen, build)
+        solver, version = selection.choose()
     else:
         solver = backend if not isinstance(backend, str) and hasattr(backend, "probe") else find_backend(backend)
-        version = check_named(solver, problem, form, chosen)
-    if chosen.warm_start is not None and hasattr(problem, "check_plan"):
-        problem.check_plan(chosen.warm_start, "warm_start")
-    considered = CandidateTable(weigh(problem, form, chosen, build) if explain else ())
+        version = selection.check_named(solver)
+    if options.warm_start is not None:
+        problem.check_plan(options.warm_start, "warm_start")
+    considered = selection.table() if explain else CandidateTable()
 
-    if kind_of(problem) in solver.formulations and form is None:
-        task = Task(problem=problem, form="special")
-    else:
-        program = build()
-        task = Task(
-            problem=problem,
-            form=form or problem.forms[0],
-            program=program,
-            start=_start(problem, program, form or problem.forms[0], chosen),
-        )
-    listener = Listener(task, chosen, started, on_progress)
-    answer = _answer(solver, task, chosen, listener, isolate)
-    listener.raise_callers_error()
-    return verified(task, answer, chosen, listener, backend=solver.name, version=version, candidates=considered)
+    task = _task(info, solver, options)
+    progress = ProgressRecorder(task, options, started, on_progress)
+    answer = _answer(solver, task, options, progress, isolate)
+    progress.raise_callers_error()
+    verification = Verification(task, answer, options, progress)
+    return verification.result(backend=solver.name, version=version, candidates=considered)
 
 
-def _answer(solver: Backend, task: Task, options: Options, listener: Listener, isolate: bool | Isolation) -> Answer:
+def _task(info: ProblemInfo, solver: Backend, options: Options) -> Task:
+    """Return what the backend is given: the problem itself to a special one, else its program with the warm start."""
+    if info.asked_form is None and info.kind in solver.formulations:
+        return Task(problem=info.problem, form="special")
+    return Task(problem=info.problem, form=info.form, program=info.program, start=_start(info, options))
+
+
+def _answer(
+    solver: Backend, task: Task, options: Options, progress: ProgressRecorder, isolate: bool | Isolation
+) -> Answer:
     """Run the backend; whatever becomes of it, short of the caller's own faults, is an Answer."""
     program = task.program
     if program is not None and not program.num_columns:
         return _empty(program)
     if options.time_limit is not None and program is not None:
-        options = options.with_time(max(0.0, options.time_limit - listener.elapsed()))
+        options = options.with_time(max(0.0, options.time_limit - progress.elapsed()))
     try:
         if isolate or solver.isolated:
             how = isolate if isinstance(isolate, Isolation) else Isolation()
-            answer = run_isolated(solver, task, options, listener, how)
+            answer = run_isolated(solver, task, options, progress, how)
         else:
-            answer = run_backend(solver, task, options, listener)
+            answer = run_backend(solver, task, options, progress)
     except EquipoiseError:
         raise
     except MemoryError:
-        return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.MEMORY, message=f"{solver.name} ran out of memory")
+        return Answer(claim=Claim.STOPPED, limit=Limit.MEMORY, message=f"{solver.name} ran out of memory")
     except (Exception, SystemExit) as error:
-        listener.raise_callers_error()
-        return Answer(claim=Reason.NUMERICAL, message=f"{solver.name} failed: {words_of(error)}")
+        progress.raise_callers_error()
+        return Answer(claim=Claim.FAILED, message=f"{solver.name} failed: {words_of(error)}")
     return well_formed(answer, task, solver.name)
 
 
-def _start(problem: Any, program: Program, form: str, options: Options) -> Floats | None:
+def _start(info: ProblemInfo, options: Options) -> Floats | None:
+    """Return the warm start by column of the program; an error in it names the option instead of a plan."""
     if options.warm_start is None:
         return None
     try:
-        start = problem.encode(options.warm_start) if problem is program else problem.encode(options.warm_start, form)
-    except InvalidInput as error:  # in the caller's words: its plan is our warm_start
+        start = info.problem.encode(options.warm_start, info.form)
+    except InvalidInput as error:
         if error.field.partition(".")[0] != "plan":
             raise
         raise InvalidInput("warm_start" + error.field[4:], error.value, error.why, error.index) from None
@@ -142,7 +163,8 @@ def _start(problem: Any, program: Program, form: str, options: Options) -> Float
 
 
 def _empty(program: Program) -> Answer:
+    """Return the answer of a program without columns."""
     nothing = np.zeros(0)
     if program.residuals_at(nothing).row > 0:
-        return Answer(claim=Reason.INFEASIBLE)
-    return Answer(claim=Reason.OPTIMAL, values=nothing, bound=program.objective_at(nothing))
+        return Answer(claim=Claim.INFEASIBLE)
+    return Answer(claim=Claim.SOLVED, values=nothing, bound=program.objective_at(nothing))

@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import errno
 import importlib
 import importlib.util
 import os
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import equipoise as eq
+from equipoise.formulations.compiled import compiled
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -165,6 +167,99 @@ def test_a_formulation_knows_no_solver_not_even_lazily(path):
 @pytest.mark.parametrize("path", SOURCES, ids=relative)
 def test_inside_the_package_imports_are_relative(path):
     assert not {name for name in imports(path) if name.split(".")[0] == "equipoise"}
+
+
+# -- Compiled loops ----------------------------------------------------------------------------------------------------
+
+
+def test_one_module_alone_calls_numba():
+    """Elsewhere `njit(cache=True)` would raise where no folder is writable."""
+    callers = {relative(path) for path in SOURCES if any(name.split(".")[0] == "numba" for name in imports(path))}
+    assert callers == {"formulations/compiled.py"}
+
+
+def halved(values):
+    return values / 2.0
+
+
+def saved(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.nbc"))
+
+
+def test_what_is_compiled_once_is_loaded_afterwards(tmp_path, monkeypatch):
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))
+    first, second = compiled(fastmath=True)(halved), compiled(fastmath=True)(halved)
+    assert first(3.0) == second(3.0) == first.py_func(3.0) == 1.5
+    assert (first.stats.cache_hits.total(), second.stats.cache_hits.total()) == (0, 1)
+    assert len(saved(tmp_path)) == 1
+    assert first.targetoptions["fastmath"] is True
+
+
+def test_without_a_writable_folder_a_loop_is_compiled_uncached(monkeypatch):
+    monkeypatch.setattr("numba.core.caching.CacheImpl._locator_classes", [])
+    kernel = compiled()(halved)
+    assert kernel(3.0) == 1.5
+    assert kernel.nopython_signatures
+    assert kernel.stats.cache_path is None
+
+
+def test_on_a_full_disk_a_loop_is_compiled_and_not_saved(tmp_path, monkeypatch):
+    def full(cache, path):
+        raise OSError(errno.ENOSPC, "No space left on device", path)
+
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile._open_for_write", full)
+    kernel = compiled()(halved)
+    assert kernel(3.0) == 1.5
+    assert kernel.nopython_signatures
+    assert not saved(tmp_path)
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+def test_a_cache_file_cut_short_is_no_error(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))
+    assert compiled()(halved)(3.0) == 1.5
+    (file,) = tmp_path.rglob(f"*.{suffix}")
+    file.write_bytes(file.read_bytes()[:-1] if suffix == "nbc" else b"")
+    kernel = compiled()(halved)
+    assert kernel(3.0) == 1.5
+    assert kernel.stats.cache_hits.total() == 0
+
+
+def test_a_user_who_may_write_nowhere_can_solve(tmp_path):
+    """A service's user in a container: no home, and a package that belongs to somebody else."""
+    if os.name != "posix":
+        pytest.skip("file permissions are those of POSIX")
+    without_rights: list[str] = []
+    if os.geteuid() == 0:  # root may write anywhere unless it gives up its rights
+        without_rights = ["setpriv", "--bounding-set=-all", "--"]
+        if not shutil.which("setpriv") or subprocess.run([*without_rights, "true"], capture_output=True).returncode:
+            pytest.skip("run by root, which cannot give up its rights here: setpriv is missing or refused")
+    skip = shutil.ignore_patterns(".*", "build", "dist", "docs", "tests", "*.egg-info", "__pycache__")
+    package = shutil.copytree(ROOT, tmp_path / "site" / "equipoise", ignore=skip)
+    home = tmp_path / "home"
+    home.mkdir()
+    code = """if True:
+        import equipoise as eq
+        regimes = [eq.Regime(epochs=4, epoch_s=60.0)]
+        job = eq.WindowJob(id="a", gpus=1, finished_epochs=0, total_epochs=4, regimes=regimes)
+        result = eq.solve(eq.ScheduleWindow([job], gpus=2, rounds=4, round_s=60.0), backend="highs")
+        print(eq.__path__[0], result.termination.reason.name)
+        """
+    child = {name: value for name, value in environment().items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    child |= {"HOME": str(home), "PYTHONPATH": f"{package.parent}{os.pathsep}{child['PYTHONPATH']}"}
+    command = [*without_rights, sys.executable, "-c", code]
+    folders = [tmp_path, *(path for path in tmp_path.rglob("*") if path.is_dir())]
+    try:
+        for folder in folders:
+            folder.chmod(0o555)
+        run = subprocess.run(command, env=child, cwd=home, capture_output=True, text=True)
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == [str(package), "OPTIMAL"]
+    assert not [*tmp_path.rglob("*.nbi"), *tmp_path.rglob("*.pyc")]
 
 
 # -- What is written about it ------------------------------------------------------------------------------------------

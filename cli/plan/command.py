@@ -11,7 +11,7 @@ from ..errors import NO_PLAN, OK, CommandError
 from ..files import STANDARD_INPUT, check_target, print_text, write_text
 from ..json_text import json_text
 from ..progress import SolveProgress
-from .document import certificate_of, plan_document
+from .document import plan_document
 from .instance import read_window
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def plan_window(
     if out is not None:
         write_text(out, document)
     if html is not None and result.plan is not None:
-        write_text(html, result.plan.to_html(certificate=certificate_of(result)))
+        write_text(html, result.plan.to_html(certificate=result.certificate()))
     if as_json:
         print_text(document)
     else:

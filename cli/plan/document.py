@@ -16,24 +16,24 @@ PLAN_FORMAT = "equipoise.window-plan/1"
 
 def plan_document(window: ScheduleWindow, result: Result[WindowPlan]) -> dict[str, Any]:
     """Return the plan document of a solved window, as `equipoise schema plan` describes it."""
-    termination = result.termination
-    residuals = result.residuals
-    plan = result.plan
+    termination, plan = result.termination, result.plan
+    certificate = result.certificate()
+    residuals = certificate.residuals
     return {
         "format": PLAN_FORMAT,
-        "termination": termination.reason.name,
+        "termination": certificate.termination,
         "limit": None if termination.limit is None else termination.limit.name,
         "message": termination.message,
-        "objective": finite(result.objective),
-        "bound": finite(result.bound),
-        "gap": finite(result.gap),
+        "objective": finite(certificate.objective),
+        "bound": finite(certificate.bound),
+        "gap": finite(certificate.gap),
         "residuals": None
         if residuals is None
         else {name: finite(getattr(residuals, name)) for name in ("bound", "row", "integrality")},
-        "wall_s": result.wall_time,
-        "backend": result.backend,
-        "form": result.form,
-        "notes": list(result.notes),
+        "wall_s": certificate.wall_time,
+        "backend": certificate.backend,
+        "form": certificate.form,
+        "notes": list(certificate.notes),
         "rounds": window.rounds,
         "round_s": window.round_s,
         "gpus": window.gpus,
@@ -62,16 +62,3 @@ def _jobs(plan: WindowPlan) -> list[dict[str, Any]]:
             strict=True,
         )
     ]
-
-
-def certificate_of(result: Result[WindowPlan]) -> dict[str, Any]:
-    """Return what the HTML page says about how the plan was found and how far from optimal it can be."""
-    return {
-        "backend": result.backend,
-        "termination": result.termination.reason.name,
-        "objective": result.objective,
-        "bound": result.bound,
-        "gap": result.gap,
-        "wall_s": result.wall_time,
-        "notes": tuple(result.notes),
-    }

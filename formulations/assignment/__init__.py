@@ -1,8 +1,6 @@
 """Assignments of GPUs to jobs: AlloX's matching, and goodput allocation after Pollux and Sia."""
 
-from .allox import AlloxMatching
-from .allox_plan import AlloxPlan
-from .goodput import GoodputAllocation
-from .goodput_plan import GoodputPlan
+from .allox import AlloxMatching, AlloxPlan
+from .goodput import GoodputAllocation, GoodputPlan
 
 __all__ = ["AlloxMatching", "AlloxPlan", "GoodputAllocation", "GoodputPlan"]

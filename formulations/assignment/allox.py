@@ -1,27 +1,115 @@
-"""AlloxMatching: jobs matched to (worker, k-th from last) slots so that the average completion time is least."""
+"""AlloxMatching: jobs matched to (worker, k-th from last) slots for the least average completion time; AlloxPlan."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from ..arrays import Floats, Indices
 from ..checks import as_integers, as_reals, same_length
 from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
-from ..program.model import Floats, Indices, ProblemClass, Program, Residuals
-from .allox_plan import AlloxPlan
+from ..program.data import ProblemClass, Residuals
+from ..program.formulation import Formulation
+from ..program.model import Program
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Entries of the bound's tables that are in memory at once.
 BLOCK_ENTRIES = 1 << 22
 
 
+@dataclass(frozen=True, eq=False)
+class AlloxPlan:
+    """Which type of worker runs each job, and in which order.
+
+    Attributes
+    ----------
+    problem : AlloxMatching
+    type_of : ndarray of int, shape (N,)
+    prices : ndarray of float, shape (K, D), optional
+        Of the slots: what one more worker's k-th slot from last would save, k = 1..D; they prove the bound.
+    """
+
+    problem: AlloxMatching
+    type_of: Indices
+    prices: Floats | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type_of", as_integers("type_of", self.type_of))
+
+    @cached_property
+    def _order(self) -> tuple[Indices, Indices]:
+        return self.problem.order(self.type_of)
+
+    @property
+    def depth(self) -> Indices:
+        """Which from last each job is on its worker (k, from 1), shape (N,)."""
+        return self._order[0]
+
+    @property
+    def worker(self) -> Indices:
+        """Which worker of its type runs each job, from 0, shape (N,)."""
+        return self._order[1]
+
+    @cached_property
+    def first(self) -> NDArray[np.bool_]:
+        """Whether the job is the first on its worker: it gets the worker now, shape (N,)."""
+        queue = np.zeros(len(self.type_of), dtype=np.int64)
+        for kind, workers in enumerate(self.problem.workers_of_type):
+            mine = self.type_of == kind
+            queue[mine] = np.bincount(self.worker[mine], minlength=max(1, int(workers)))[self.worker[mine]]
+        return np.asarray(self.depth == queue)
+
+    @cached_property
+    def completion_s(self) -> Floats:
+        """Seconds from now until each job ends, shape (N,)."""
+        times = self.problem.times_s[np.arange(len(self.type_of)), self.type_of]
+        at = np.zeros(len(times))
+        order = np.lexsort((-self.depth, self.worker, self.type_of))
+        clock, last = 0.0, (-1, -1)
+        for job in order.tolist():
+            here = (int(self.type_of[job]), int(self.worker[job]))
+            clock = (clock if here == last else 0.0) + float(times[job])
+            at[job], last = clock, here
+        return at
+
+    def shares(self, gangs: ArrayLike | None = None) -> Floats:
+        """Return the share of time that each job gets now on each type, shape (N, K): 1 / g if it is first, else 0."""
+        widths = np.ones(len(self.type_of), np.int64) if gangs is None else as_integers("gangs", gangs, minimum=1)
+        same_length(gangs=widths, type_of=self.type_of)
+        shares = np.zeros(self.problem.rates.shape)
+        now = np.flatnonzero(self.first)
+        shares[now, self.type_of[now]] = 1.0 / widths[now]
+        return shares
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per job: type, worker, k-th from last, whether it runs now, and when it ends."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "type": self.type_of,
+                "worker": self.worker,
+                "from_last": self.depth,
+                "runs_now": self.first,
+                "ends_s": self.completion_s,
+            },
+            index=pd.Index(range(len(self.type_of)), name="job"),
+        )
+
+    def __repr__(self) -> str:
+        return f"<AlloxPlan: {len(self.type_of)} jobs, {int(self.first.sum())} of them run now>"
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AlloxMatching:
+class AlloxMatching(Formulation[AlloxPlan]):
     """Match each job to a worker and a place in its queue: minimise the sum of completion times since arrival.
 
     The job that is k-th from last on a worker of type i delays itself and k - 1 others, so matching job j there costs
@@ -71,10 +159,10 @@ class AlloxMatching:
     waited_s: Floats
     workers_of_type: Indices
 
-    sense: ClassVar[str] = "min"
+    sense = "min"
+    proves_bounds = True
     reference: ClassVar[str] = "Le et al., AlloX, EuroSys 2020, Section 4"
-    problem_class: ClassVar[ProblemClass] = ProblemClass.LP
-    forms: ClassVar[tuple[str, ...]] = ("slots",)
+    forms = ("slots",)
 
     def __post_init__(self) -> None:
         put = self.__dict__.__setitem__
@@ -131,7 +219,7 @@ class AlloxMatching:
             return math.inf, Residuals(row=1.0)
         return self.cost_of(plan.type_of), Residuals()
 
-    def bound_of(self, plan: AlloxPlan) -> float:
+    def proved_bound(self, plan: AlloxPlan) -> float:
         """Return the bound that the plan's slot prices prove: no matching costs less, whatever the prices are.
 
         ``sum_j min_(i,k) (k n_j/tau_ji + t_j + p_ik) - sum_ik M_i p_ik``, p at least 0 (0 beyond the prices given).
@@ -158,9 +246,14 @@ class AlloxMatching:
                 least[rows] = np.minimum(least[rows], np.where(able, costs, np.inf))
         return least
 
+    def class_of(self, form: str | None = None) -> ProblemClass:
+        """Return LP."""
+        self.check_form(form)
+        return ProblemClass.LP
+
     def program(self, form: str = "slots") -> Program:
         """Return the transport problem: ``match[j, i, k]``, one slot for each job, M_i jobs at most in each."""
-        self._check_form(form)
+        self.check_form(form)
         job, slot, kind, depth = self._entries()
         build = ProgramBuilder(sense="min")
         match = build.add_columns("match", (len(job),), upper=1.0)
@@ -175,7 +268,7 @@ class AlloxMatching:
 
         A mixture of optimal matchings, as interior-point methods give, is resolved within the slots that it uses.
         """
-        self._check_form(form)
+        self.check_form(form)
         prices = None
         if duals is not None:
             prices = np.zeros((len(self.depths), int(self.depths.max())))
@@ -209,7 +302,7 @@ class AlloxMatching:
 
     def encode(self, plan: AlloxPlan, form: str = "slots") -> Floats:
         """Turn a plan into column values of the program, for a warm start."""
-        self._check_form(form)
+        self.check_form(form)
         self.check_plan(plan)
         job, _, kind, depth = self._entries()
         return np.asarray((plan.type_of[job] == kind) & (plan.depth[job] == depth), dtype=np.float64)
@@ -221,22 +314,14 @@ class AlloxMatching:
         job, slot = np.nonzero(self.runnable[:, kind])
         return job, slot, kind[slot], depth[slot]
 
-    def check_plan(self, plan: AlloxPlan, name: str = "plan") -> None:
+    def check_plan(self, plan: AlloxPlan, field: str = "plan") -> None:
         """Raise InvalidInput unless `plan` gives each of the jobs one of the types."""
         if not isinstance(plan, AlloxPlan) or plan.type_of.shape != self.steps.shape:
-            raise InvalidInput(name, type(plan).__name__, f"must be an AlloxPlan of {len(self.steps)} jobs")
+            raise InvalidInput(field, type(plan).__name__, f"must be an AlloxPlan of {len(self.steps)} jobs")
         if ((plan.type_of < 0) | (plan.type_of >= len(self.workers_of_type))).any():
-            raise InvalidInput(f"{name}.type_of", plan.type_of.tolist(), "must be types of workers")
+            raise InvalidInput(f"{field}.type_of", plan.type_of.tolist(), "must be types of workers")
         if plan.prices is not None and (np.ndim(plan.prices) != 2 or len(plan.prices) != len(self.workers_of_type)):
-            raise InvalidInput(f"{name}.prices", np.shape(plan.prices), "must have a row for each type of worker")
-
-    def gap_scale(self, objective: float) -> float:
-        """Return the objective's size: gaps are relative to the sum of completion times."""
-        return max(abs(objective), 1e-9)
-
-    def _check_form(self, form: str) -> None:
-        if form not in self.forms:
-            raise InvalidInput("form", form, f"must be one of {', '.join(self.forms)}")
+            raise InvalidInput(f"{field}.prices", np.shape(plan.prices), "must have a row for each type of worker")
 
     def __repr__(self) -> str:
         return f"<AlloxMatching: {len(self.steps)} jobs, {self.workers_of_type.tolist()} workers by type>"

@@ -1,27 +1,79 @@
-"""GoodputAllocation: how many GPUs, and of which type, each elastic job gets (Pollux's fitness; Sia's program)."""
+"""GoodputAllocation: how many GPUs, of which type, each elastic job gets (Pollux, Sia); GoodputPlan."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arrays import Floats, Indices
 from ..checks import as_integers, as_real, as_reals
 from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
-from ..program.model import Floats, Indices, ProblemClass, Program, Residuals
-from .goodput_plan import GoodputPlan
+from ..program.data import ProblemClass, Residuals
+from ..program.formulation import Formulation
+from ..program.model import Program
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # What a job without GPUs counts as in a mean of speedups, unless said otherwise: 1% of its fair speed.
 IDLE_SPEEDUP = 0.01
 
 
+@dataclass(frozen=True, eq=False)
+class GoodputPlan:
+    """How many GPUs of which type each job gets.
+
+    Attributes
+    ----------
+    problem : GoodputAllocation
+    type_of, count_of : ndarray of int, shape (N,)
+        A count of 0: it does not run.
+    """
+
+    problem: GoodputAllocation
+    type_of: Indices
+    count_of: Indices
+
+    def __post_init__(self) -> None:
+        for name in ("type_of", "count_of"):
+            object.__setattr__(self, name, as_integers(name, getattr(self, name)))
+
+    @cached_property
+    def speedups(self) -> Floats:
+        """Of each job, shape (N,): the problem's `idle_speedup`, or 0 without one, where it does not run."""
+        speed = self.problem.speedups[np.arange(len(self.type_of)), self.type_of, self.count_of]
+        return np.where(self.count_of > 0, speed, self.problem.idle_speedup or 0.0)
+
+    @cached_property
+    def fitness(self) -> float:
+        """The power mean of the speedups (Pollux)."""
+        power, speed = self.problem.power, self.speedups
+        if not (speed > 0).all():
+            return 0.0 if power <= 0 else float(np.mean(speed**power) ** (1.0 / power))
+        return float(np.exp(np.log(speed).mean()) if power == 0 else np.mean(speed**power) ** (1.0 / power))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per job: type, GPUs, speedup."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {"type": np.where(self.count_of > 0, self.type_of, -1), "gpus": self.count_of, "speedup": self.speedups},
+            index=pd.Index(range(len(self.type_of)), name="job"),
+        )
+
+    def __repr__(self) -> str:
+        running = int((self.count_of > 0).sum())
+        return f"<GoodputPlan: {running} of {len(self.count_of)} jobs run on {int(self.count_of.sum())} GPUs>"
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GoodputAllocation:
+class GoodputAllocation(Formulation[GoodputPlan]):
     """Choose one configuration (type, count of GPUs) for each job, or none, within the GPUs of each type.
 
     Maximises ``(1/N) sum_j u_j``, where ``u_j = sign(p) s_j^p`` (log s_j for p = 0) of the speedup ``s_j = r_j
@@ -49,7 +101,7 @@ class GoodputAllocation:
         Type and count of the job's GPUs now; a count of 0: it does not run, whatever the type.
     restart_factors : array_like of float, shape (N,), optional
         r_j in (0, 1], applied to the goodput of any configuration but the current one of a job that runs; needs
-        `current`. See :func:`~equipoise.formulations.assignment.goodput_plan.restart_factors`.
+        `current`. See :func:`~equipoise.formulations.assignment.goodput.restart_factors`.
 
     Raises
     ------
@@ -82,10 +134,9 @@ class GoodputAllocation:
     current: Indices | None = None
     restart_factors: Floats | None = None
 
-    sense: ClassVar[str] = "max"
+    sense = "max"
     reference: ClassVar[str] = "Qiao et al., Pollux, OSDI 2021, Section 4.2; Jayaram Subramanya et al., Sia, SOSP 2023"
-    problem_class: ClassVar[ProblemClass] = ProblemClass.MILP
-    forms: ClassVar[tuple[str, ...]] = ("configurations",)
+    forms = ("configurations",)
 
     def __post_init__(self) -> None:
         put = self.__dict__.__setitem__
@@ -243,9 +294,14 @@ class GoodputAllocation:
         objective = math.fsum([*self.utilities[index].tolist(), idle]) / len(self.goodputs)
         return objective, Residuals(row=max(0.0, float((used - self.gpus).max())))
 
+    def class_of(self, form: str | None = None) -> ProblemClass:
+        """Return MILP."""
+        self.check_form(form)
+        return ProblemClass.MILP
+
     def program(self, form: str = "configurations", keep: NDArray[np.bool_] | None = None) -> Program:
         """Return the integer program: a binary for each job and configuration, of those in `keep` if it is given."""
-        self._check_form(form)
+        self.check_form(form)
         job, kind, rank = np.nonzero(self.allowed if keep is None else self.allowed & keep)
         build = ProgramBuilder(sense="max")
         choice = build.add_binaries("choice", (len(job),))
@@ -264,7 +320,7 @@ class GoodputAllocation:
         keep: NDArray[np.bool_] | None = None,
     ) -> GoodputPlan:
         """Turn column values of the program, built with the same `keep`, into a plan."""
-        self._check_form(form)
+        self.check_form(form)
         job, kind, rank = np.nonzero(self.allowed if keep is None else self.allowed & keep)
         chosen = values > 0.5
         type_of, count_of = np.zeros((2, len(self.goodputs)), np.int64)
@@ -273,28 +329,41 @@ class GoodputAllocation:
 
     def encode(self, plan: GoodputPlan, form: str = "configurations") -> Floats:
         """Turn a plan into column values of the program, for a warm start."""
-        self._check_form(form)
+        self.check_form(form)
         self.check_plan(plan)
         job, kind, rank = np.nonzero(self.allowed)
         return np.asarray((plan.type_of[job] == kind) & (plan.count_of[job] == rank), dtype=np.float64)
 
-    def check_plan(self, plan: GoodputPlan, name: str = "plan") -> None:
+    def check_plan(self, plan: GoodputPlan, field: str = "plan") -> None:
         """Raise InvalidInput unless `plan` gives each of the jobs a type and a count of the tables."""
         jobs, types, length = self.goodputs.shape
         if not isinstance(plan, GoodputPlan) or plan.type_of.shape != (jobs,) or plan.count_of.shape != (jobs,):
-            raise InvalidInput(name, type(plan).__name__, f"must be a GoodputPlan of {jobs} jobs")
+            raise InvalidInput(field, type(plan).__name__, f"must be a GoodputPlan of {jobs} jobs")
         for part, values, limit in (("type_of", plan.type_of, types), ("count_of", plan.count_of, length)):
             if ((values < 0) | (values >= limit)).any():
                 at = int(np.flatnonzero((values < 0) | (values >= limit))[0])
-                raise InvalidInput(f"{name}.{part}", int(values[at]), f"must be in [0, {limit})", index=at)
-
-    def gap_scale(self, objective: float) -> float:
-        """Return the objective's size."""
-        return max(abs(objective), 1e-9)
-
-    def _check_form(self, form: str) -> None:
-        if form not in self.forms:
-            raise InvalidInput("form", form, f"must be one of {', '.join(self.forms)}")
+                raise InvalidInput(f"{field}.{part}", int(values[at]), f"must be in [0, {limit})", index=at)
 
     def __repr__(self) -> str:
         return f"<GoodputAllocation: {len(self.goodputs)} jobs, {self.gpus.tolist()} GPUs by type, p = {self.power:g}>"
+
+
+def restart_factors(age_s: ArrayLike, restarts: ArrayLike, restart_s: ArrayLike) -> Floats:
+    """Return ``(age - restarts x restart_s) / (age + restart_s)``, at least 1e-3, shape (N,).
+
+    The factor of Pollux and Sia by which a job's goodput falls if it is restarted once more: young jobs, and such as
+    were often restarted, had better stay where they are.
+
+    Parameters
+    ----------
+    age_s : array_like of float, shape (N,)
+        Since arrival, at least 0.
+    restarts : array_like of int, shape (N,)
+        So far, at least 0.
+    restart_s : array_like of float, shape (N,)
+        What one costs, greater than 0.
+    """
+    age = as_reals("age_s", age_s, minimum=0.0)
+    past = as_integers("restarts", restarts, minimum=0, shape=age.shape)
+    cost = as_reals("restart_s", restart_s, above=0.0, shape=age.shape)
+    return np.maximum(1e-3, (age - past * cost) / (age + cost))

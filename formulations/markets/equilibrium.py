@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..program.model import Floats
+from ..arrays import Floats
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Floats
 from ..checks import as_reals
 from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
-from ..program.model import Floats, ProblemClass, Program
+from ..program.data import ProblemClass
+from ..program.model import Program
 from .equilibrium import Equilibrium
 from .market import Market
 
@@ -65,8 +67,7 @@ class FisherMarket(Market):
     capacities: Floats = None  # type: ignore[assignment]  # ones, of the shape of a row
 
     reference: ClassVar[str] = "Eisenberg and Gale 1959; Shockwave, Eq. 4"
-    problem_class: ClassVar[ProblemClass] = ProblemClass.LOG
-    forms: ClassVar[tuple[str, ...]] = ("shares",)
+    forms = ("shares",)
 
     def __post_init__(self) -> None:
         utilities = _checked(self.utilities)
@@ -101,9 +102,8 @@ class FisherMarket(Market):
         """Whether utilities, and with them allocations, are scipy.sparse.csr_array."""
         return not isinstance(self.utilities, np.ndarray)
 
-    @property
-    def program_entries(self) -> int:
-        """How many entries its program has, without building it."""
+    def program_size(self, form: str | None = None) -> int:
+        """Return how many entries the program has, without building it."""
         return 2 * (self._table.nnz if self.is_sparse else int(np.count_nonzero(self._table)))
 
     @cached_property
@@ -169,12 +169,17 @@ class FisherMarket(Market):
                     spent += (block * (got if isinstance(got, np.ndarray) else got.toarray())).sum(axis=0)
         return min(keenest, spent / self.capacities, key=self.bound_at)
 
+    def class_of(self, form: str | None = None) -> ProblemClass:
+        """Return LOG."""
+        self.check_form(form)
+        return ProblemClass.LOG
+
     def program(self, form: str = "shares") -> Program:
         """Return the program of Eisenberg and Gale over the share of each good's capacity that each buyer gets.
 
         Only wanted pairs have a column. Inside the logarithms, utilities are divided by each buyer's largest.
         """
-        self._check_form(form)
+        self.check_form(form)
         buyer, good, worth = self._pairs()
         build = ProgramBuilder(sense="max")
         share = build.add_columns("share", (len(buyer),))
@@ -185,12 +190,12 @@ class FisherMarket(Market):
 
     def decode(self, values: Floats, duals: Floats | None = None, form: str = "shares") -> Equilibrium:
         """Turn column values of the program into an equilibrium, its prices the duals of the capacities."""
-        self._check_form(form)
+        self.check_form(form)
         return self._better_priced(self.allocation_of(values), None if duals is None else duals / self.capacities)
 
     def encode(self, plan: Equilibrium, form: str = "shares") -> Floats:
         """Turn an equilibrium into column values of the program, for a warm start."""
-        self._check_form(form)
+        self.check_form(form)
         self.evaluate(plan)  # its shape
         return self.shares_of(plan.allocation)
 
@@ -220,10 +225,6 @@ class FisherMarket(Market):
             buyer, good = np.nonzero(self._table)
             value = self._table[buyer, good]
         return buyer, good, value * self.capacities[good] / self.largest[buyer]
-
-    def _check_form(self, form: str) -> None:
-        if form not in self.forms:
-            raise InvalidInput("form", form, f"must be one of {', '.join(self.forms)}")
 
     def __repr__(self) -> str:
         entries = f", {self._table.nnz} wanted pairs" if self.is_sparse else ""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arrays import Floats
 from ..checks import as_reals
 from ..errors import InvalidInput
-from ..program.model import Floats, Residuals
+from ..program.data import Residuals
+from ..program.formulation import Formulation
 from .equilibrium import Equilibrium
 
 # A wanted good that costs nothing proves nothing: this share of the mean worth of a good is the least price taken.
@@ -21,7 +23,7 @@ LEAST_PRICE = 1e-12
 TRACE = 1e-12
 
 
-class Market(ABC):
+class Market(Formulation[Equilibrium], ABC):
     """Buyers with budgets share goods: maximise ``sum_i B_i log U_i`` over what the capacities allow.
 
     Every ``U_i`` is concave and homogeneous of degree one, so that the optimum is a market equilibrium and the prices
@@ -36,7 +38,8 @@ class Market(ABC):
     budgets: Floats
     capacities: Floats
 
-    sense: ClassVar[str] = "max"
+    sense = "max"
+    proves_bounds = True
 
     @property
     @abstractmethod
@@ -160,7 +163,7 @@ class Market(ABC):
         A solver may charge for a column's bound what the good's capacity is worth: its duals are 0 then.
         """
         implied = self.equilibrium(allocation)
-        return implied if prices is None else min(self.equilibrium(allocation, prices), implied, key=self.bound_of)
+        return implied if prices is None else min(self.equilibrium(allocation, prices), implied, key=self.proved_bound)
 
     def evaluate(self, plan: Equilibrium) -> tuple[float, Residuals]:
         """Return the allocation's Nash welfare and its worst violations, as shares of the capacities."""
@@ -175,17 +178,17 @@ class Market(ABC):
         worst = math.inf if math.isnan(low) or math.isnan(row) else 0.0
         return self.welfare(self.utilities_at(allocation)), Residuals(bound=max(worst, short), row=max(worst, row))
 
-    def check_plan(self, plan: Equilibrium, name: str = "plan") -> None:
-        """Raise InvalidInput, naming the field `name`, unless the plan is an Equilibrium of this market's shapes."""
+    def check_plan(self, plan: Equilibrium, field: str = "plan") -> None:
+        """Raise InvalidInput, naming `field`, unless the plan is an Equilibrium of this market's shapes."""
         if not isinstance(plan, Equilibrium):
-            raise InvalidInput(name, type(plan).__name__, "must be an Equilibrium of this market")
+            raise InvalidInput(field, type(plan).__name__, "must be an Equilibrium of this market")
         allocation, prices = getattr(plan.allocation, "shape", type(plan.allocation).__name__), np.shape(plan.prices)
         if allocation != self._shape:
-            raise InvalidInput(f"{name}.allocation", allocation, f"must have shape {self._shape}")
+            raise InvalidInput(f"{field}.allocation", allocation, f"must have shape {self._shape}")
         if prices != self.capacities.shape:
-            raise InvalidInput(f"{name}.prices", prices, f"must have shape {self.capacities.shape}")
+            raise InvalidInput(f"{field}.prices", prices, f"must have shape {self.capacities.shape}")
 
-    def restated(self, plan: Equilibrium) -> Equilibrium:
+    def normalized(self, plan: Equilibrium) -> Equilibrium:
         """Return the plan with normal prices, and with spending and utilities as they follow from it."""
         return self._stated(plan.allocation, plan.prices)
 
@@ -198,13 +201,13 @@ class Market(ABC):
             utilities=self.utilities_at(allocation),
         )
 
-    def with_better_prices(self, plan: Equilibrium, other: Equilibrium) -> Equilibrium:
+    def improve(self, plan: Equilibrium, other: Equilibrium) -> Equilibrium:
         """Return the plan at the other's prices if they prove more than its own."""
-        if self.bound_of(other) < self.bound_of(plan):
+        if self.proved_bound(other) < self.proved_bound(plan):
             return self._stated(plan.allocation, other.prices)
         return plan
 
-    def bound_of(self, plan: Equilibrium) -> float:
+    def proved_bound(self, plan: Equilibrium) -> float:
         """Return the bound that the plan's own prices prove (see `bound_at`)."""
         return self.bound_at(np.asarray(plan.prices, dtype=np.float64))
 

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..program.model import Floats
+from ..arrays import Floats
 
 # Resources used to within this share of each other are equally scarce.
 TIED = 1e-9

@@ -10,10 +10,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arrays import Floats
 from ..checks import as_real, as_reals
 from ..errors import InvalidInput, UnsupportedProblem
 from ..program.builder import ProgramBuilder
-from ..program.model import Floats, ProblemClass, Program
+from ..program.data import ProblemClass
+from ..program.model import Program
 from .equilibrium import Equilibrium
 from .fisher import FisherMarket
 from .market import Market
@@ -138,13 +140,12 @@ class VolatileFisherMarket(Market):
         """The name by which backends list it: with its family, as few backends read all of them."""
         return f"VolatileFisherMarket:{self.family}"
 
-    @property
-    def problem_class(self) -> ProblemClass | None:
-        """LOG for linear and Leontief markets; None for the others, which no matrix states."""
+    def class_of(self, form: str | None = None) -> ProblemClass | None:
+        """Return LOG for linear and Leontief markets; None for the others, which no matrix states."""
         return ProblemClass.LOG if self.forms else None
 
     @property
-    def forms(self) -> tuple[str, ...]:
+    def forms(self) -> tuple[str, ...]:  # type: ignore[override]
         """Of a linear market "shares", of a Leontief one "levels"; the others have no program."""
         return {"linear": ("shares",), "leontief": ("levels",)}.get(self.family, ())
 
@@ -211,9 +212,8 @@ class VolatileFisherMarket(Market):
             shares = np.where(total > 0, claims / total, 0.0)
         return np.asarray(np.einsum("i,ijt->jt", self.budgets, shares) / self.capacities)
 
-    @property
-    def program_entries(self) -> int:
-        """How many entries its program has, without building it."""
+    def program_size(self, form: str | None = None) -> int:
+        """Return how many entries the program has, without building it."""
         return 2 * int(np.count_nonzero(self.arithmetic.wants))
 
     def program(self, form: str | None = None) -> Program:
@@ -267,9 +267,7 @@ class VolatileFisherMarket(Market):
                 f"a {self.family} market has no linear or logarithmic program; "
                 "solve it with backend='proportional_response' or 'clarabel'"
             )
-        if form is not None and form not in self.forms:
-            raise InvalidInput("form", form, f"must be one of {', '.join(self.forms)}")
-        return self.forms[0]
+        return self.check_form(form)
 
     def __repr__(self) -> str:
         N, J, T = self.shape

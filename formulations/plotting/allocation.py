@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..program.model import Floats, Indices
+from ..arrays import Floats, Indices
 
 # What one picture can hold; of more, the buyers who spend most, the dearest goods and the first rounds, and it says so.
 MOST_BUYERS, MOST_BARS, MOST_PANELS = 7, 60, 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Sequence
 
-from ..program.model import Floats, Indices
+from ..arrays import Floats, Indices
 from .allocation import COLOURS
 
 # What one picture can hold; of more, the first lines and the first bars, and it says so.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..program.model import Floats
+from ..arrays import Floats
 
 # Okabe and Ito's colours, which stay apart under all common kinds of colour blindness, for light and dark backgrounds.
 LIGHT = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a7d00", "#7d7d87")

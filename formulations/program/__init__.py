@@ -1,7 +1,20 @@
-"""The matrix form that every general solver reads, and what can be proved about it."""
+"""The matrix form that every general solver reads, what can be proved about it, and the contract of a formulation."""
 
 from .bounds import proved_bound, proves_infeasible
 from .builder import ProgramBuilder
-from .model import ProblemClass, Program, Residuals
+from .certificate import SolveCertificate
+from .data import ProblemClass, ProgramData, Residuals
+from .formulation import Formulation
+from .model import Program
 
-__all__ = ["ProblemClass", "Program", "ProgramBuilder", "Residuals", "proved_bound", "proves_infeasible"]
+__all__ = [
+    "Formulation",
+    "ProblemClass",
+    "Program",
+    "ProgramBuilder",
+    "ProgramData",
+    "Residuals",
+    "SolveCertificate",
+    "proved_bound",
+    "proves_infeasible",
+]

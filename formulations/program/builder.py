@@ -7,9 +7,11 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arrays import Floats, Indices
 from ..checks import as_real
 from ..errors import InvalidInput
-from .model import NO_ROWS, Csr, Floats, Indices, Program, Sense
+from .data import NO_ROWS, Csr, Sense
+from .model import Program
 
 Term = tuple[ArrayLike, ArrayLike, ArrayLike]
 

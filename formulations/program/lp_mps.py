@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from ..arrays import Indices
 from ..errors import UnsupportedProblem
-from .model import Indices, Program
+from .data import ProgramData
 
 # Names that readers take for something else: numbers, words of the formats, and the row of the objective.
 _RESERVED = re.compile(
@@ -36,7 +37,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         raise
 
 
-def lp_text(program: Program) -> str:
+def lp_text(program: ProgramData) -> str:
     """Return the program in CPLEX LP format. A row with two finite, different sides becomes two rows."""
     _refuse_logs(program)
     names, row_names = _names(program.columns, program.num_columns, "x"), _names(program.rows, program.num_rows, "r")
@@ -65,7 +66,7 @@ def lp_text(program: Program) -> str:
     return "\n".join([*lines, "End", ""])
 
 
-def mps_text(program: Program) -> str:
+def mps_text(program: ProgramData) -> str:
     """Return the program in free MPS format, with OBJSENSE, RANGES and integer markers."""
     _refuse_logs(program)
     names, row_names = _names(program.columns, program.num_columns, "x"), _names(program.rows, program.num_rows, "r")
@@ -100,7 +101,7 @@ def mps_text(program: Program) -> str:
     return "\n".join([*lines, "ENDATA", ""])
 
 
-def _refuse_logs(program: Program) -> None:
+def _refuse_logs(program: ProgramData) -> None:
     if len(program.log_weights):
         raise UnsupportedProblem("LP and MPS files cannot hold log terms; solve the program with a backend instead")
 

@@ -1,18 +1,21 @@
-"""The one matrix form every general solver reads: arrays, named blocks, and exact evaluation at a point."""
+"""The one matrix form that every general solver reads, with its bounds, its files and its models elsewhere."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import Enum
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Floats
 from ..errors import InvalidInput
+from .bounds import proved_bound
+from .data import ProblemClass, ProgramData
+from .formulation import Formulation
+from .lp_mps import lp_text, mps_text, write_text
+from .to_gurobi import gurobi_model, gurobi_values
+from .to_pyomo import pyomo_model, pyomo_values
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -20,163 +23,35 @@ if TYPE_CHECKING:
     from gurobipy import Env as GurobiEnv
     from gurobipy import Model as GurobiModel
     from pyomo.environ import ConcreteModel
-    from scipy.sparse import csr_array
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
-Sense = Literal["max", "min"]
-
-_NO_INDICES = np.zeros(0, dtype=np.int64)
-_NO_FLOATS = np.zeros(0)
-_ONE_START = np.zeros(1, dtype=np.int64)
 
 
-class ProblemClass(Enum):
-    """What a program asks of a solver."""
-
-    LP = "LP"  #: linear, continuous
-    MILP = "MILP"  #: linear, some columns integer
-    LOG = "LOG"  #: concave logarithms in the objective, continuous
-    MILOG = "MILOG"  #: concave logarithms, some columns integer
-
-
-@dataclass(frozen=True)
-class Residuals:
-    """Worst violations of one point, recomputed from the problem's data; all absolute, 0.0 when satisfied.
-
-    Attributes
-    ----------
-    bound : float
-        Largest violation of a column bound.
-    row : float
-        Largest violation of a row (a constraint).
-    integrality : float
-        Largest distance of an integer column from a whole number.
-    """
-
-    bound: float = 0.0
-    row: float = 0.0
-    integrality: float = 0.0
-
-    @property
-    def worst(self) -> float:
-        """The largest of the three."""
-        return max(self.bound, self.row, self.integrality)
-
-
-@dataclass(frozen=True)
-class Csr:
-    """Sparse rows: the entries of row i are `columns[starts[i]:starts[i+1]]` and the same slice of `values`."""
-
-    starts: Indices
-    columns: Indices
-    values: Floats
-
-    def times(self, point: Floats) -> Floats:
-        """Return the product with `point`, shape (rows,)."""
-        products = self.values * point[self.columns]
-        if products.size == 0:
-            return np.zeros(len(self.starts) - 1)
-        # reduceat sums each row on its own (no cancellation across rows), but misreads empty rows: mask them.
-        sums = np.add.reduceat(np.append(products, 0.0), self.starts[:-1])
-        sums[self.starts[:-1] == self.starts[1:]] = 0.0
-        return np.asarray(sums)
-
-    def row_of_entry(self) -> Indices:
-        """Return the row of every entry, shape (entries,)."""
-        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
-
-
-NO_ROWS = Csr(_ONE_START, _NO_INDICES, _NO_FLOATS)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Program:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Program(ProgramData, Formulation[dict[str, Floats]]):
     """Maximise or minimise ``offset + objective @ x + sum_k w_k log(a_k @ x + b_k)`` over rows and bounds.
 
-    Built by :class:`ProgramBuilder`; every array is read-only.
-
-    Attributes
-    ----------
-    sense : {"max", "min"}
-        With log terms always "max" (their weights are at least 0, so the objective is concave).
-    objective, lower, upper : ndarray of float, shape (columns,)
-    integer : ndarray of bool, shape (columns,)
-    offset : float
-    matrix : Csr
-        The rows.
-    row_lower, row_upper : ndarray of float, shape (rows,)
-        Infinite where a side is free.
-    log_weights, log_offsets : ndarray of float, shape (terms,)
-    log_matrix : Csr
-        Row k holds a_k.
-    columns, rows : mapping of str to ndarray of int
-        Named blocks: the indices of the block's columns or rows, in the caller's shape.
-    gap_unit : float or None
-        What one unit of relative gap is worth; None: max(abs(objective), 1e-9).
+    Built by :class:`ProgramBuilder`; its arrays are those of :class:`ProgramData`, all read-only. It is a formulation
+    whose plan is the values of every named block of columns.
     """
-
-    sense: Sense
-    objective: Floats
-    lower: Floats
-    upper: Floats
-    integer: NDArray[np.bool_]
-    matrix: Csr = NO_ROWS
-    row_lower: Floats = field(default_factory=lambda: _NO_FLOATS)
-    row_upper: Floats = field(default_factory=lambda: _NO_FLOATS)
-    offset: float = 0.0
-    log_weights: Floats = field(default_factory=lambda: _NO_FLOATS)
-    log_matrix: Csr = NO_ROWS
-    log_offsets: Floats = field(default_factory=lambda: _NO_FLOATS)
-    columns: Mapping[str, Indices] = field(default_factory=dict)
-    rows: Mapping[str, Indices] = field(default_factory=dict)
-    gap_unit: float | None = None
 
     forms = ("matrix",)
 
-    @property
-    def num_columns(self) -> int:
-        """Number of columns (variables)."""
-        return len(self.objective)
-
-    @property
-    def num_rows(self) -> int:
-        """Number of rows (constraints)."""
-        return len(self.row_lower)
-
-    @cached_property
-    def problem_class(self) -> ProblemClass:
-        """LP, MILP, LOG or MILOG, derived from the data."""
-        integer, log = bool(self.integer.any()), len(self.log_weights) > 0
-        return ProblemClass[("MI" if integer else "") + ("LOG" if log else "LP")]
-
-    @cached_property
-    def whole_bounds(self) -> tuple[Floats, Floats]:
-        """(lower, upper) by column, those of integer columns rounded inwards: what a solver is best given.
-
-        Bounds within 1e-9 of a whole number count as that. Where no whole number is left, lower exceeds upper.
-        """
-        if not self.integer.any():
-            return self.lower, self.upper
-        lower = np.where(self.integer, np.ceil(self.lower - 1e-9), self.lower)
-        return lower, np.where(self.integer, np.floor(self.upper + 1e-9), self.upper)
-
-    def __repr__(self) -> str:
-        return (
-            f"<Program {self.problem_class.value} ({self.sense}): {self.num_columns} columns "
-            f"({int(self.integer.sum())} integer), {self.num_rows} rows, {len(self.matrix.values)} entries>"
-        )
+    def class_of(self, form: str | None = None) -> ProblemClass:
+        """Return `problem_class`."""
+        return self.problem_class
 
     def program(self, form: str | None = None) -> Program:
         """Return itself, so that a program is solved like any formulation."""
+        self.check_form(form)
         return self
 
-    def decode(self, values: Floats, duals: Floats | None = None) -> dict[str, Floats]:
+    def decode(self, values: Floats, duals: Floats | None = None, form: str | None = None) -> dict[str, Floats]:
         """Return the values of every named block of columns, each in the block's shape."""
+        self.check_form(form)
         return {name: values[index] for name, index in self.columns.items()}
 
-    def encode(self, plan: Mapping[str, Any]) -> Floats:
+    def encode(self, plan: Mapping[str, Any], form: str | None = None) -> Floats:
         """Turn values by block, as `decode` gives them, into one column vector; columns not given are nan."""
+        self.check_form(form)
         values = np.full(self.num_columns, np.nan)
         for name, block in plan.items():
             if name not in self.columns:
@@ -190,32 +65,7 @@ class Program:
 
     def gap_scale(self, objective: float) -> float:
         """Return what a relative gap of 1 is worth: `gap_unit`, or max(abs(objective), 1e-9)."""
-        return self.gap_unit if self.gap_unit is not None else max(abs(objective), 1e-9)
-
-    def objective_at(self, values: Floats) -> float:
-        """Return the objective at `values`, shape (columns,), its terms added without rounding (math.fsum)."""
-        point = np.asarray(values, dtype=np.float64)
-        terms = [*(self.objective * point).tolist(), self.offset]
-        if len(self.log_weights):
-            inside = self.log_matrix.times(point) + self.log_offsets
-            wanted = self.log_weights > 0
-            if (inside[wanted] <= 0).any():
-                return -math.inf
-            terms += (self.log_weights[wanted] * np.log(inside[wanted])).tolist()
-        return math.fsum(terms)
-
-    def residuals_at(self, values: Floats) -> Residuals:
-        """Return how far `values`, shape (columns,), is from every bound, row and whole number."""
-        point = np.asarray(values, dtype=np.float64)
-        if not np.isfinite(point).all():
-            return Residuals(math.inf, math.inf, math.inf)
-        activity = self.matrix.times(point)
-        whole = point[self.integer]
-        return Residuals(
-            bound=_worst(self.lower - point, point - self.upper),
-            row=_worst(self.row_lower - activity, activity - self.row_upper),
-            integrality=_worst(np.abs(whole - np.rint(whole))),
-        )
+        return super().gap_scale(objective) if self.gap_unit is None else self.gap_unit
 
     def linear_bound(self, duals: Floats, slopes: Floats | None = None) -> float:
         """Return the bound on the objective that `duals`, shape (rows,), prove, integrality aside; infinite if none.
@@ -223,30 +73,17 @@ class Program:
         Weak duality: no feasible point is better, whatever the duals are. With log terms, `slopes`, shape (terms,), are
         those of lines above the logarithms. See :func:`equipoise.formulations.program.bounds.proved_bound`.
         """
-        from .bounds import proved_bound
-
         return proved_bound(self, duals, slopes)
-
-    def to_scipy(self) -> csr_array:
-        """Return the rows as a scipy.sparse CSR array, shape (rows, columns)."""
-        from scipy.sparse import csr_array
-
-        matrix = self.matrix
-        return csr_array((matrix.values, matrix.columns, matrix.starts), shape=(self.num_rows, self.num_columns))
 
     def to_pyomo(self) -> ConcreteModel:
         """Return a Pyomo model with a Var and a Constraint for each named block, to extend and solve as Pyomo does.
 
         `values_from_pyomo` reads the solved model back. Needs the extra ``equipoise[pyomo]``.
         """
-        from .to_pyomo import pyomo_model
-
         return pyomo_model(self)
 
     def values_from_pyomo(self, model: ConcreteModel) -> Floats:
         """Return the values of a solved model that `to_pyomo` gave, shape (columns,), ready for `decode`."""
-        from .to_pyomo import pyomo_values
-
         return pyomo_values(self, model)
 
     def to_gurobi(self, env: GurobiEnv | None = None) -> GurobiModel:
@@ -255,30 +92,17 @@ class Program:
         `values_from_gurobi` reads the solved model back. Needs the extra ``equipoise[gurobi]``, and a licence for the
         program's size once it is optimised.
         """
-        from .to_gurobi import gurobi_model
-
         model: GurobiModel = gurobi_model(self, env)
         return model
 
     def values_from_gurobi(self, model: GurobiModel) -> Floats:
         """Return the values of a solved model that `to_gurobi` gave, shape (columns,), ready for `decode`."""
-        from .to_gurobi import gurobi_values
-
         return gurobi_values(self, model)
 
     def write_lp(self, path: str | PathLike[str]) -> None:
         """Write the program in CPLEX LP format; UnsupportedProblem if it has log terms."""
-        from .lp_mps import lp_text, write_text
-
         write_text(path, lp_text(self))
 
     def write_mps(self, path: str | PathLike[str]) -> None:
         """Write the program in free MPS format; UnsupportedProblem if it has log terms."""
-        from .lp_mps import mps_text, write_text
-
         write_text(path, mps_text(self))
-
-
-def _worst(*violations: Floats) -> float:
-    worst = [float(v.max(initial=0.0)) for v in violations]
-    return math.inf if any(math.isnan(each) for each in worst) else max(0.0, *worst)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Floats, Indices
 from ..errors import BackendUnavailable, InvalidInput, NoSolution, UnsupportedProblem
-from .model import Floats, Indices, Program
+from .data import ProgramData
 
 
-def gurobi_model(program: Program, env: Any = None, *, names: bool = True) -> Any:
+def gurobi_model(program: ProgramData, env: Any = None, *, names: bool = True) -> Any:
     """Return the program as a `gurobipy.Model`, built from arrays.
 
     The model's first variables are the program's columns and its linear constraints are the program's rows, in the
@@ -54,7 +55,7 @@ def gurobi_model(program: Program, env: Any = None, *, names: bool = True) -> An
     return model
 
 
-def gurobi_values(program: Program, model: Any) -> Floats:
+def gurobi_values(program: ProgramData, model: Any) -> Floats:
     """Return the values of the program's columns, shape (columns,), in the best solution that the model holds.
 
     Whole numbers are as Gurobi left them, within its `IntFeasTol`.
@@ -77,12 +78,12 @@ def gurobi_values(program: Program, model: Any) -> Floats:
     return np.array(model.getAttr("X", model.getVars()[: program.num_columns])) + 0.0  # Gurobi likes to say -0.0
 
 
-def log_terms(program: Program) -> Indices:
+def log_terms(program: ProgramData) -> Indices:
     """Return the log terms that count: those of a positive weight."""
     return np.flatnonzero(program.log_weights > 0)
 
 
-def range_rows(program: Program) -> Indices:
+def range_rows(program: ProgramData) -> Indices:
     """Return the rows with two finite sides that differ; each needs a variable of its own."""
     low, high = program.row_lower, program.row_upper
     return np.flatnonzero(np.isfinite(low) & np.isfinite(high) & (low != high))
@@ -96,7 +97,7 @@ def status_name(status: int) -> str:
     return names.get(status, str(status))
 
 
-def _add_columns(model: Any, program: Program, names: bool) -> Any:
+def _add_columns(model: Any, program: ProgramData, names: bool) -> Any:
     """Add the columns, block by block, and return them all as one flat `MVar`."""
     import gurobipy as gp
 
@@ -118,7 +119,7 @@ def _add_columns(model: Any, program: Program, names: bool) -> Any:
     return x
 
 
-def _add_rows(model: Any, program: Program, x: Any, names: bool) -> None:
+def _add_rows(model: Any, program: ProgramData, x: Any, names: bool) -> None:
     """Add the rows, block by block; one with two sides becomes ``a x - range = 0`` with the sides as bounds."""
     import gurobipy as gp
     from scipy.sparse import csr_array, hstack
@@ -148,7 +149,7 @@ def _add_rows(model: Any, program: Program, x: Any, names: bool) -> None:
     model._rows = {name: every[index] for name, index in program.rows.items() if every is not None}
 
 
-def _add_logs(model: Any, program: Program, x: Any) -> None:
+def _add_logs(model: Any, program: ProgramData, x: Any) -> None:
     """Add ``log = log(a x + b)`` for every term that counts, with the weights in the objective."""
     used = log_terms(program)
     if not len(used):

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Floats, Indices
 from ..errors import InvalidInput
-from .model import Csr, Floats, Indices, Program
+from .data import Csr, ProgramData
 
 Flags = NDArray[np.bool_]
 
@@ -20,7 +21,7 @@ Flags = NDArray[np.bool_]
 OURS = ("objective", "zero", "dual", "rc")
 
 
-def pyomo_model(program: Program) -> Any:
+def pyomo_model(program: ProgramData) -> Any:
     """Return the program as a `pyomo.environ.ConcreteModel`.
 
     Every named block of columns is a `Var` and every named block of rows a `Constraint`, indexed by the block's shape
@@ -50,7 +51,7 @@ def pyomo_model(program: Program) -> Any:
     return model
 
 
-def pyomo_values(program: Program, model: Any) -> Floats:
+def pyomo_values(program: ProgramData, model: Any) -> Floats:
     """Return the values of a solved model's variables, shape (columns,).
 
     Parameters
@@ -72,7 +73,7 @@ def pyomo_values(program: Program, model: Any) -> Floats:
     return np.array(values, dtype=np.float64)
 
 
-def pyomo_variables(program: Program, model: Any) -> list[Any]:
+def pyomo_variables(program: ProgramData, model: Any) -> list[Any]:
     """Return the model's variables by column; InvalidInput if the model is not of this program."""
     variables: list[Any] = [None] * program.num_columns
     for part in _parts(program)[0]:
@@ -83,7 +84,7 @@ def pyomo_variables(program: Program, model: Any) -> list[Any]:
     return variables
 
 
-def pyomo_constraints(program: Program, model: Any) -> list[Any]:
+def pyomo_constraints(program: ProgramData, model: Any) -> list[Any]:
     """Return the model's constraints by row, None for those left out."""
     constraints: list[Any] = [None] * program.num_rows
     for part in _parts(program)[1]:
@@ -113,7 +114,7 @@ class _Part:
         return [held.get(place) for place in self.places()]
 
 
-def _parts(program: Program) -> tuple[list[_Part], list[_Part]]:
+def _parts(program: ProgramData) -> tuple[list[_Part], list[_Part]]:
     """Return the components that hold the columns, and those that hold the rows."""
     from pyomo.environ import ConcreteModel
 
@@ -141,7 +142,7 @@ def _named(name: str, ending: str, taken: set[str]) -> str:
     return name
 
 
-def _add_columns(model: Any, program: Program, parts: list[_Part]) -> list[Any]:
+def _add_columns(model: Any, program: ProgramData, parts: list[_Part]) -> list[Any]:
     """Add the variables; return them by column."""
     from pyomo.environ import Binary, Integers, Reals, Var
 
@@ -167,7 +168,7 @@ def _add_columns(model: Any, program: Program, parts: list[_Part]) -> list[Any]:
     return variables
 
 
-def _add_rows(model: Any, program: Program, parts: list[_Part], variables: list[Any]) -> None:
+def _add_rows(model: Any, program: ProgramData, parts: list[_Part], variables: list[Any]) -> None:
     from pyomo.environ import Constraint, inequality
 
     lower, upper = program.row_lower.tolist(), program.row_upper.tolist()
@@ -187,7 +188,7 @@ def _add_rows(model: Any, program: Program, parts: list[_Part], variables: list[
         model.add_component(part.name, Constraint(*part.sets, rule=rule if part.sets else rule[None]))
 
 
-def _add_objective(model: Any, program: Program, variables: list[Any]) -> None:
+def _add_objective(model: Any, program: ProgramData, variables: list[Any]) -> None:
     from pyomo.core.expr.numeric_expr import LinearExpression
     from pyomo.environ import Objective, log, maximize, minimize
 
@@ -229,14 +230,14 @@ def _lengths(matrix: Csr) -> Indices:
     return lengths
 
 
-def _forbids(program: Program) -> Flags:
+def _forbids(program: ProgramData) -> Flags:
     """Return which rows forbid anything."""
     idle = np.isinf(program.row_lower) & np.isinf(program.row_upper)
     forbids: Flags = ~(idle | ((_lengths(program.matrix) == 0) & (program.row_lower <= 0) & (program.row_upper >= 0)))
     return forbids
 
 
-def _mentioned(program: Program) -> Flags:
+def _mentioned(program: ProgramData) -> Flags:
     """Return which columns a row of the model or a term of the objective mentions."""
     found: Flags = program.objective != 0
     used = _forbids(program)[program.matrix.row_of_entry()] & (program.matrix.values != 0)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ..compiled import compiled
 
 
-@njit(cache=True)
+@compiled()
 def alike(rows: Any) -> Any:
     """Find equal rows, shape (N, C), by a table of their bits.
 
@@ -51,7 +52,7 @@ def alike(rows: Any) -> Any:
     return first[:groups].copy(), of_job, sizes[:groups].copy()
 
 
-@njit(cache=True)
+@compiled()
 def hull_point(worth: Any, cost: Any, least: float) -> Any:
     """Find the cheapest shares x >= 0, sum x <= 1, worth.x >= least of one job: a point of a lower hull.
 
@@ -96,7 +97,7 @@ def hull_point(worth: Any, cost: Any, least: float) -> Any:
             return y, y, before, at, (least - base) / (slope - base)
 
 
-@njit(cache=True)
+@compiled()
 def cheapest(
     worth: Any, gangs: Any, counts: Any, prices: Any, reward: float, least: Any, rising: float, usage: Any
 ) -> Any:
@@ -134,7 +135,7 @@ def cheapest(
     return total, slope, gained
 
 
-@njit(cache=True)
+@compiled()
 def most_gained(rates: Any, gangs: Any, counts: Any, prices: Any, usage: Any) -> Any:
     """Find what all jobs gain at most: the sum of counts_i max(0, max_k (rates_ik - gangs_i prices_k)).
 
@@ -159,20 +160,43 @@ def most_gained(rates: Any, gangs: Any, counts: Any, prices: Any, usage: Any) ->
     return total, reached
 
 
-@njit(cache=True)
-def dearer(worth: Any, gangs: Any, prices: Any, least: Any) -> Any:
-    """Return what one more unit of its rate costs each job that reaches `least` at least cost, shape (G,)."""
+@compiled()
+def within_reach(worth: Any, gangs: Any, prices: Any, least: Any, spare: float) -> Any:
+    """Return the highest rate that each job reaches if it pays `spare` more than `least` costs it, shape (G,).
+
+    The lower hull of (0, 0) and the points (worth_ik, gangs_i prices_k) is walked until the money is spent.
+    """
     groups, kinds = worth.shape
     cost = np.empty(kinds)
-    rise = np.empty(groups)
+    reach = np.empty(groups)
     for i in range(groups):
         for k in range(kinds):
             cost[k] = gangs[i] * prices[k]
-        rise[i] = hull_point(worth[i], cost, least[i])[1]
-    return rise
+        _, _, before, at, share = hull_point(worth[i], cost, least[i])
+        money = np.inf if np.isnan(share) else spare
+        if at >= 0:
+            money += share * cost[at]
+        if before >= 0 and before != at:
+            money += (1.0 - share) * cost[before]
+        rate, paid = 0.0, 0.0
+        while True:
+            following, steepness = -1, np.inf
+            for k in range(kinds):
+                if worth[i, k] > rate:
+                    each = (cost[k] - paid) / (worth[i, k] - rate)
+                    if each < steepness or (each == steepness and worth[i, k] > worth[i, following]):
+                        following, steepness = k, each
+            if following < 0:
+                break
+            if cost[following] > money:
+                rate += (money - paid) / steepness
+                break
+            rate, paid = worth[i, following], max(paid, cost[following])
+        reach[i] = max(rate, least[i])
+    return reach
 
 
-@njit(cache=True)
+@compiled()
 def add_cheapest(worth: Any, gangs: Any, prices: Any, reward: float, least: Any, weight: float, shares: Any) -> None:
     """Add `weight` times the shares that `cheapest` finds to `shares`, shape (G, K)."""
     groups, kinds = worth.shape
@@ -189,7 +213,7 @@ def add_cheapest(worth: Any, gangs: Any, prices: Any, reward: float, least: Any,
             shares[i, before] += weight * (1.0 - share)
 
 
-@njit(cache=True)
+@compiled()
 def margins(worth: Any, gangs: Any, prices: Any) -> Any:
     """Return each job's best type at prices (-1: none), and by how much prices may move before another is as good."""
     groups, kinds = worth.shape

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from abc import ABC
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
+from ..arrays import Floats
 from ..program.builder import ProgramBuilder
-from ..program.model import Floats, ProblemClass, Program, Residuals
+from ..program.data import ProblemClass, Residuals
+from ..program.model import Program
 from .polytope import GpuShares, Groups, SharePolytope
 
 # Newton's method on a convex, piecewise linear function ends after a few steps; more are rounding.
@@ -18,7 +21,7 @@ MOST_STEPS = 100
 ROUNDING = 1e-12
 
 
-class LevelShares(SharePolytope):
+class LevelShares(SharePolytope, ABC):
     """Problems over P whose objective rises with the level min_j sum_k worth_jk x_jk.
 
     Notes
@@ -29,8 +32,6 @@ class LevelShares(SharePolytope):
     (worth_jk, g_j p_k). The maximum over the scale s of the usual dual, s p.M + max_t (t - s sum_j cost_j(t; p)), is
     the same number.
     """
-
-    problem_class: ClassVar[ProblemClass | None] = ProblemClass.LP
 
     @cached_property
     def worth(self) -> Floats:
@@ -67,12 +68,17 @@ class LevelShares(SharePolytope):
         limits = np.full(len(first), self.highest.min()) if caps is None else caps[first]
         return level_bound(self.worth[first], self.gangs[first], groups.counts, self.gpus, prices, limits)
 
+    def class_of(self, form: str | None = None) -> ProblemClass | None:
+        """Return LP."""
+        self.check_form(form)
+        return ProblemClass.LP
+
     def program(self, form: str = "shares") -> Program:
         """Return the linear program: the level as a share of `highest`'s least, and the shares of the pairs that run.
 
         Its rows by job are divided by what the job can reach, so that all of them are shares.
         """
-        self._check_form(form)
+        self.check_form(form)
         build = ProgramBuilder(sense="max")
         share = self._add_shares(build)
         unit = float(self.highest.min())
@@ -87,13 +93,13 @@ class LevelShares(SharePolytope):
 
     def decode(self, values: Floats, duals: Floats | None = None, form: str = "shares") -> GpuShares:
         """Turn column values of the program into shares, the prices the duals of the capacities."""
-        self._check_form(form)
+        self.check_form(form)
         shares = self._shares_of(values[: len(self._pairs()[0])])
         return GpuShares(shares, None if duals is None else np.maximum(duals[: self.num_types], 0.0))
 
     def encode(self, plan: GpuShares, form: str = "shares") -> Floats:
         """Turn shares into column values of the program, for a warm start."""
-        self._check_form(form)
+        self.check_form(form)
         self.check_plan(plan)
         level = float(self.levels(plan.shares).min()) / float(self.highest.min())
         return np.append(plan.shares[self._pairs()], min(1.0, max(0.0, level)))

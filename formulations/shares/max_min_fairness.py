@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ..arrays import Floats, Indices
 from ..checks import as_flag, as_reals, same_length
-from ..program.model import Floats, Indices, ProblemClass, Residuals
-from .levels import ROUNDING, LevelShares, level_bound
+from ..program.data import ProblemClass, Residuals
+from .levels import LevelShares
 from .polytope import GpuShares
 
-# A job pays for rising if that costs more than this share of what its dearest type does: less is rounding.
-HELD = 1e-12
+# Sums of costs are compensated: each cost, and what one more unit of a level costs, is exact to this share.
+ROUNDING = 1e-14
+# A job's level counts as settled if its bound is within this share of it: the first is tried first.
+SETTLED = (1e-9, 1e-7, 1e-5, 1e-3)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,7 +72,7 @@ class MaxMinFairness(LevelShares):
     agnostic: bool = False
     water_filling: bool = False
 
-    sense: ClassVar[str] = "max"
+    sense = "max"
     reference: ClassVar[str] = "Gavel, OSDI 2020, Section 4.1"
 
     def __post_init__(self) -> None:
@@ -87,10 +90,9 @@ class MaxMinFairness(LevelShares):
         """The name by which backends list it."""
         return "MaxMinFairness:water_filling" if self.water_filling else "MaxMinFairness"
 
-    @property
-    def problem_class(self) -> ProblemClass | None:  # type: ignore[override]
-        """LP; None with water filling, which no single program states."""
-        return None if self.water_filling else ProblemClass.LP
+    def class_of(self, form: str | None = None) -> ProblemClass | None:
+        """Return LP; None with water filling, which no single program states."""
+        return None if self.water_filling else super().class_of(form)
 
     @cached_property
     def worth(self) -> Floats:
@@ -105,7 +107,7 @@ class MaxMinFairness(LevelShares):
         """Return the least level and the worst violations of P, recomputed."""
         return self.level_and_residuals(plan)
 
-    def bound_of(self, plan: GpuShares) -> float:
+    def proved_bound(self, plan: GpuShares) -> float:
         """Return the bound on the least level that the plan's prices prove (see `LevelShares`).
 
         With water filling the largest `shortfall` of a level counts like one of the least: the gap is that of all
@@ -117,22 +119,37 @@ class MaxMinFairness(LevelShares):
         short = self.shortfall(plan)
         return max(bound, float(self.levels(plan.shares).min()) / (1.0 - short)) if short < 1 else math.inf
 
-    def proved_levels(self, level_prices: Floats) -> Floats:
-        """Return bounds on the levels of the lexicographic optimum, shape (N,), that prices of each level prove.
+    def proved_levels(self, plan: GpuShares, settled: float = SETTLED[0]) -> Floats:
+        """Return bounds on the level of each job while no other job falls, shape (N,), that `level_prices` prove.
 
-        The prices, shape (L, K), are taken in turn. Each bounds the next level of all that may still rise; whoever
-        would have to pay for rising is held there, the rest go on. What is left at the end can at most reach `highest`.
-        The bounds of jobs held at one level hold if those before are reached.
+        No other job falls: each keeps the lesser of its own level in the plan and that of the job. The plan is the
+        lexicographic optimum exactly if no job can rise so. Any prices prove a bound at any level t of the plan: all
+        together pay at most p.M and the floors min(t, level) cost S, so that a job that reaches t can rise by at most
+        (p.M - S) / (what one more unit costs it). The rows of prices are taken in turn, t is the least level of the
+        jobs whose bound is still more than a share `settled` above their level: this choice makes the bounds close, it
+        is not what makes them hold.
         """
+        from .kernels import cheapest, within_reach
+
         groups = self.groups
-        worth, gangs = self.worth[groups.first], self.gangs[groups.first]
-        caps = self.highest[groups.first].copy()
-        for number, prices in enumerate(level_prices):
-            # Whoever was held at a level before may be held a rounding above it, and costs so much more.
-            rounding = ROUNDING * (1 + 10 * number)
-            level = level_bound(worth, gangs, groups.counts, self.gpus, prices, caps, rounding)
-            caps[held_at(level, worth, gangs, prices, caps)] = level
-        return np.asarray(caps[groups.of_job])
+        worth, gangs, highest = self.worth[groups.first], self.gangs[groups.first], self.highest[groups.first]
+        bounds = highest.copy()
+        levels = np.full(len(bounds), math.inf)
+        np.minimum.at(levels, groups.of_job, self.levels(plan.shares))
+        for row in () if plan.level_prices is None else plan.level_prices:
+            prices = self.prices_of(replace(plan, prices=row))
+            rising = bounds > levels * (1.0 + settled)
+            money = math.fsum(prices * self.gpus)
+            if not (rising.any() and money > 0):
+                continue
+            level = float(levels[rising].min())
+            floors = np.minimum(level, np.minimum(levels, highest))
+            usage = np.zeros(len(prices))
+            paid, slope, _ = cheapest(worth, gangs, groups.counts, prices, 0.0, floors, 0.0, usage)
+            spare = abs(money - paid) + ROUNDING * (money + level * slope)
+            reach = within_reach(worth, gangs, prices, floors, spare)
+            bounds = np.where(levels >= level, np.minimum(bounds, reach), bounds)
+        return np.asarray(bounds[groups.of_job])
 
     def shortfall(self, plan: GpuShares) -> float:
         """Return the largest share by which a level of the plan misses its bound (see `proved_levels`).
@@ -140,18 +157,12 @@ class MaxMinFairness(LevelShares):
         At 0 the plan is the lexicographic optimum. Without `level_prices` only the jobs' highest levels are bounds.
         """
         self.check_plan(plan)
-        prices = np.zeros((0, self.num_types)) if plan.level_prices is None else plan.level_prices
-        return float((1.0 - self.levels(plan.shares) / self.proved_levels(prices)).max())
-
-
-def held_at(level: float, worth: Floats, gangs: Any, prices: Floats, caps: Floats) -> NDArray[np.bool_]:
-    """Return which jobs that may still rise above a level would have to pay for it, shape of `caps`."""
-    from .kernels import dearer
-
-    rise = dearer(worth, gangs, prices, np.minimum(level, caps)) * worth.max(axis=1)
-    above = caps > level
-    held = above & (rise > HELD * gangs * prices.max())
-    return np.asarray(held if held.any() else above & (rise > 0))
+        levels, least = self.levels(plan.shares), math.inf
+        for settled in SETTLED:
+            least = min(least, float((1.0 - levels / self.proved_levels(plan, settled)).max()))
+            if least <= settled:
+                break
+        return least
 
 
 def _check_worth(worth: Floats, field: str, values: Floats) -> None:

@@ -9,10 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..arrays import Floats, Indices
 from ..checks import as_real, as_reals, same_length
 from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
-from ..program.model import Floats, Indices, ProblemClass, Program, Residuals
+from ..program.data import ProblemClass, Residuals
+from ..program.model import Program
 from .polytope import GpuShares, Groups, SharePolytope
 
 
@@ -66,8 +68,7 @@ class MaxSumThroughput(SharePolytope):
     budget_per_s: float | None = None
     least_rates: Floats | None = None
 
-    sense: ClassVar[str] = "max"
-    problem_class: ClassVar[ProblemClass] = ProblemClass.LP
+    sense = "max"
     reference: ClassVar[str] = "Gavel, OSDI 2020, Section 4.2"
 
     def __post_init__(self) -> None:
@@ -125,7 +126,7 @@ class MaxSumThroughput(SharePolytope):
         """Return dollars per second; 0 without `costs_per_s`."""
         return 0.0 if self.costs_per_s is None else math.fsum(self.used(shares) * self.costs_per_s)
 
-    def bound_of(self, plan: GpuShares) -> float:
+    def proved_bound(self, plan: GpuShares) -> float:
         """Return the bound on the steps per second that the plan's prices prove; see the class."""
         given = plan.budget_price
         return self.bound_at(self.prices_of(plan), given if math.isfinite(given) and given > 0 else 0.0)
@@ -146,9 +147,14 @@ class MaxSumThroughput(SharePolytope):
             gained = -cheapest(self.rates[first], self.gangs[first], counts, effective, 1.0, least, 0.0, usage)[0]
         return math.fsum([*(prices * self.gpus), spent, gained])
 
+    def class_of(self, form: str | None = None) -> ProblemClass:
+        """Return LP."""
+        self.check_form(form)
+        return ProblemClass.LP
+
     def program(self, form: str = "shares") -> Program:
         """Return the linear program, a column for each pair that runs; rows by job are divided by its fastest rate."""
-        self._check_form(form)
+        self.check_form(form)
         build = ProgramBuilder(sense="max")
         share = self._add_rows(build)
         build.set_objective([(share, self.rates[self._pairs()])])
@@ -181,7 +187,7 @@ class MaxSumThroughput(SharePolytope):
 
     def decode(self, values: Floats, duals: Floats | None = None, form: str = "shares") -> GpuShares:
         """Turn column values of the program into shares, the prices the duals of capacities and budget."""
-        self._check_form(form)
+        self.check_form(form)
         shares = self._shares_of(values)
         if duals is None:
             return GpuShares(shares)
@@ -192,6 +198,6 @@ class MaxSumThroughput(SharePolytope):
 
     def encode(self, plan: GpuShares, form: str = "shares") -> Floats:
         """Turn shares into column values of the program, for a warm start."""
-        self._check_form(form)
+        self.check_form(form)
         self.check_plan(plan)
         return np.asarray(plan.shares[self._pairs()])

@@ -9,9 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..arrays import Floats, Indices
 from ..checks import as_reals, same_length
 from ..errors import InvalidInput
-from ..program.model import Floats, Indices, Residuals
+from ..program.data import Residuals
 from .levels import LevelShares
 from .polytope import GpuShares
 
@@ -57,7 +58,7 @@ class MinTotalDuration(LevelShares):
     gangs: Indices
     gpus: Indices
 
-    sense: ClassVar[str] = "min"
+    sense = "min"
     reference: ClassVar[str] = "Gavel, OSDI 2020, Section 4.2"
 
     def __post_init__(self) -> None:
@@ -87,6 +88,6 @@ class MinTotalDuration(LevelShares):
         level, residuals = self.level_and_residuals(plan)
         return (1.0 / level if level > 0 else math.inf), residuals
 
-    def bound_of(self, plan: GpuShares) -> float:
+    def proved_bound(self, plan: GpuShares) -> float:
         """Return the lower bound on T, in seconds, that the plan's prices prove (see `LevelShares`)."""
         return 1.0 / self.level_bound(self.prices_of(plan))

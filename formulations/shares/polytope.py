@@ -7,15 +7,17 @@ from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arrays import Floats, Indices
 from ..checks import as_integers, as_reals, same_length
 from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
-from ..program.model import Floats, Indices, Residuals
+from ..program.data import Residuals
+from ..program.formulation import Formulation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +77,7 @@ class Groups:
     of_job: Indices
 
 
-class SharePolytope(ABC):
+class SharePolytope(Formulation[GpuShares], ABC):
     """Shares of GPU time: P = {x >= 0, sum_k x_jk <= 1, sum_j g_j x_jk <= M_k}, and x_jk = 0 where a job cannot run.
 
     P is fluid: it lets a gang wider than a type have M_k / g_j of its time. Set the rate of such a pair to 0 where that
@@ -95,7 +97,8 @@ class SharePolytope(ABC):
     gangs: Indices
     gpus: Indices
 
-    forms: ClassVar[tuple[str, ...]] = ("shares",)
+    forms = ("shares",)
+    proves_bounds = True
 
     def _set_polytope(self, rates: ArrayLike, gangs: ArrayLike, gpus: ArrayLike, *, runs: bool) -> None:
         """Check and store the data of P; where `runs`, every job has to be able to run on some type."""
@@ -179,15 +182,15 @@ class SharePolytope(ABC):
             shares *= np.minimum(1.0, self.gpus / np.maximum(used, self.gpus))
         return shares
 
-    def check_plan(self, plan: GpuShares, name: str = "plan") -> None:
-        """Raise InvalidInput, naming the field `name`, unless the plan is GpuShares of this problem's shapes."""
+    def check_plan(self, plan: GpuShares, field: str = "plan") -> None:
+        """Raise InvalidInput, naming `field`, unless the plan is GpuShares of this problem's shapes."""
         if not isinstance(plan, GpuShares):
-            raise InvalidInput(name, type(plan).__name__, "must be GpuShares of this problem")
+            raise InvalidInput(field, type(plan).__name__, "must be GpuShares of this problem")
         wanted = (self.num_jobs, self.num_types)
         if np.shape(plan.shares) != wanted:
-            raise InvalidInput(f"{name}.shares", np.shape(plan.shares), f"must have shape {wanted}")
+            raise InvalidInput(f"{field}.shares", np.shape(plan.shares), f"must have shape {wanted}")
         if plan.prices is not None and np.shape(plan.prices) != wanted[1:]:
-            raise InvalidInput(f"{name}.prices", np.shape(plan.prices), f"must have shape {wanted[1:]}")
+            raise InvalidInput(f"{field}.prices", np.shape(plan.prices), f"must have shape {wanted[1:]}")
 
     def prices_of(self, plan: GpuShares) -> Floats:
         """Return the plan's prices; 0, which proves the least, for those that are missing, negative or no number."""
@@ -218,10 +221,6 @@ class SharePolytope(ABC):
         shares = np.zeros((self.num_jobs, self.num_types))
         shares[self._pairs()] = columns
         return self.sound(shares)
-
-    def _check_form(self, form: str) -> None:
-        if form not in self.forms:
-            raise InvalidInput("form", form, f"must be one of {', '.join(self.forms)}")
 
     def __repr__(self) -> str:
         kind = type(self).__name__

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..program.model import Indices
-
-if TYPE_CHECKING:
-    from .problem import ScheduleWindow
+from ..arrays import Indices
+from .data import WindowData
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class Fault:
         return f"{self.kind}: {self.size:g}" + (f" at {', '.join(place)}" if place else "")
 
 
-def regimes_of(window: ScheduleWindow, grants: NDArray[np.bool_]) -> Indices:
+def regimes_of(window: WindowData, grants: NDArray[np.bool_]) -> Indices:
     """Return which regime each granted round runs, by index within its job, -1 where idle; shape (N, T).
 
     A regime runs once its predecessors are complete, so the rounds a job has had decide. Rounds granted after the job's
@@ -52,7 +49,7 @@ def regimes_of(window: ScheduleWindow, grants: NDArray[np.bool_]) -> Indices:
     return regimes
 
 
-def schedule_faults(window: ScheduleWindow, grants: NDArray[np.bool_], regime_of: Indices) -> tuple[Fault, ...]:
+def schedule_faults(window: WindowData, grants: NDArray[np.bool_], regime_of: Indices) -> tuple[Fault, ...]:
     """Return the worst fault of each kind, none for a good schedule.
 
     Checked: capacity in every round, no round after completion, regimes in order (each only once its predecessors have

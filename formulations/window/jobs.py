@@ -1,18 +1,17 @@
-"""The jobs of a window as columns, checked once at the door."""
+"""The jobs of a window as columns, checked once."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import InitVar, dataclass, field, fields
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from ..arrays import Floats, Indices
 from ..checks import as_ids, as_integers, as_reals, same_length
 from ..errors import InvalidInput
-from ..program.model import Floats, Indices
 
 # How far the epochs of the regimes may be from total - finished, relative to the total: sums of decimals round.
 EPOCH_TOLERANCE = 1e-6
@@ -69,21 +68,74 @@ _AS_JOBS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class JobColumns:
-    """N jobs as read-only arrays, shape (N,) each; regimes of job j are entries starts[j]:starts[j + 1], shape (R,)."""
+    """N jobs as read-only arrays, shape (N,) each; regimes of job j are entries starts[j]:starts[j + 1], shape (R,).
 
-    ids: tuple[str | int, ...]
-    gangs: Indices
-    finished_epochs: Floats
-    total_epochs: Floats
-    regime_starts: Indices
-    regime_epochs: Floats
-    regime_epoch_s: Floats
-    ftf: Floats
-    weight: Floats
+    Parameters
+    ----------
+    jobs : sequence of WindowJob, or JobColumns
+        Errors in a job name its field, as the caller wrote it. Columns that have been checked are taken as they are.
+    """
 
-    def __post_init__(self) -> None:
+    jobs: InitVar[Sequence[WindowJob] | JobColumns]
+    ids: tuple[str | int, ...] = field(init=False)
+    gangs: Indices = field(init=False)
+    finished_epochs: Floats = field(init=False)
+    total_epochs: Floats = field(init=False)
+    regime_starts: Indices = field(init=False)
+    regime_epochs: Floats = field(init=False)
+    regime_epoch_s: Floats = field(init=False)
+    ftf: Floats = field(init=False)
+    weight: Floats = field(init=False)
+
+    def __post_init__(self, jobs: Sequence[WindowJob] | JobColumns) -> None:
+        columns = jobs if isinstance(jobs, JobColumns) else _columns_of(jobs)
+        self.__dict__.update(columns._columns())
+
+    def _columns(self) -> dict[str, Any]:
+        """Return the columns by name."""
+        return {column.name: getattr(self, column.name) for column in fields(JobColumns)}
+
+    @classmethod
+    def from_columns(
+        cls,
+        *,
+        gangs: ArrayLike,
+        finished_epochs: ArrayLike,
+        total_epochs: ArrayLike,
+        regime_starts: ArrayLike,
+        regime_epochs: ArrayLike,
+        regime_epoch_s: ArrayLike,
+        ids: Sequence[str | int] | None = None,
+        ftf: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Build from arrays, shape (N,) each; for large clusters.
+
+        The regimes of job j are entries ``regime_starts[j]:regime_starts[j + 1]`` of `regime_epochs` and
+        `regime_epoch_s`; `regime_starts` has shape (N + 1,). `ids` defaults to 0..N-1, `ftf` and `weight` to 1. The
+        settings are the class's other parameters, by keyword.
+        """
+        widths = as_integers("gangs", gangs, minimum=1)
+        count, ones = len(widths), np.ones(len(widths))
+        columns = JobColumns.__new__(JobColumns)
+        columns.__dict__.update(
+            gangs=widths,
+            ids=tuple(range(count)) if ids is None else as_ids("ids", ids),
+            total_epochs=as_reals("total_epochs", total_epochs, above=0.0),
+            finished_epochs=as_reals("finished_epochs", finished_epochs, minimum=0.0),
+            ftf=as_reals("ftf", ones if ftf is None else ftf, above=0.0),
+            weight=as_reals("weight", ones if weight is None else weight, above=0.0),
+            regime_epochs=as_reals("regime_epochs", regime_epochs, above=0.0, empty=True),
+            regime_epoch_s=as_reals("regime_epoch_s", regime_epoch_s, above=0.0, empty=True),
+            regime_starts=as_integers("regime_starts", regime_starts, minimum=0),
+        )
+        columns._check_columns()
+        return cls(columns, **settings)
+
+    def _check_columns(self) -> None:
         """Check what single columns cannot say: lengths, starts, and that epochs add up."""
         count, starts = len(self.gangs), self.regime_starts
         same_length(
@@ -113,49 +165,11 @@ class JobColumns:
             )
             raise InvalidInput("total_epochs", float(total[j]), why, index=j)
 
-    @classmethod
-    def checked(cls, data: dict[str, Any]) -> JobColumns:
-        """Check each column on its own and together; `ids`, `ftf` and `weight` may be None."""
-        gangs = as_integers("gangs", data["gangs"], minimum=1)
-        count, ones = len(gangs), np.ones(len(gangs))
-        return cls(
-            gangs=gangs,
-            ids=tuple(range(count)) if data["ids"] is None else as_ids("ids", data["ids"]),
-            total_epochs=as_reals("total_epochs", data["total_epochs"], above=0.0),
-            finished_epochs=as_reals("finished_epochs", data["finished_epochs"], minimum=0.0),
-            ftf=as_reals("ftf", ones if data["ftf"] is None else data["ftf"], above=0.0),
-            weight=as_reals("weight", ones if data["weight"] is None else data["weight"], above=0.0),
-            regime_epochs=as_reals("regime_epochs", data["regime_epochs"], above=0.0, empty=True),
-            regime_epoch_s=as_reals("regime_epoch_s", data["regime_epoch_s"], above=0.0, empty=True),
-            regime_starts=as_integers("regime_starts", data["regime_starts"], minimum=0),
-        )
-
-    @classmethod
-    def of_jobs(cls, jobs: Any) -> JobColumns:
-        """Turn a sequence of WindowJob into columns; errors name the job's field, as the caller wrote it."""
-        jobs = _checked_jobs(jobs)
-        starts = np.cumsum([0, *(len(job.regimes) for job in jobs)])
-        data = {
-            "ids": [job.id for job in jobs],
-            "gangs": [job.gpus for job in jobs],
-            "finished_epochs": [job.finished_epochs for job in jobs],
-            "total_epochs": [job.total_epochs for job in jobs],
-            "regime_starts": starts,
-            "regime_epochs": [regime.epochs for job in jobs for regime in job.regimes],
-            "regime_epoch_s": [regime.epoch_s for job in jobs for regime in job.regimes],
-            "ftf": [job.ftf for job in jobs],
-            "weight": [job.weight for job in jobs],
-        }
-        try:
-            return cls.checked(data)
-        except InvalidInput as error:
-            raise named_as_jobs(error, starts) from None
-
-    def without_wide(self, gpus: int, skip: bool) -> tuple[JobColumns, tuple[str | int, ...]]:
-        """Return the jobs that fit `gpus` GPUs, and the ids of the others: an error unless `skip`."""
+    def _without_wide(self, gpus: int, skip: bool) -> tuple[dict[str, Any], tuple[str | int, ...]]:
+        """Return the columns of the jobs that fit `gpus` GPUs, and the ids of the others: an error unless `skip`."""
         wide = self.gangs > gpus
         if not wide.any():
-            return self, ()
+            return self._columns(), ()
         if not skip:
             why = f"wider than the cluster's {gpus} GPUs; skip_wide=True leaves such jobs out"
             refuse("gangs", wide, self.gangs, why)
@@ -170,17 +184,17 @@ class JobColumns:
             array.setflags(write=False)
         skipped = tuple(name for name, out in zip(self.ids, wide, strict=True) if out)
         names = tuple(name for name, out in zip(self.ids, wide, strict=True) if not out)
-        warnings.warn(f"{len(skipped)} job(s) wider than {gpus} GPUs left out: {skipped[:5]}", stacklevel=4)
-        return replace(self, ids=names, **kept), skipped
+        return {**kept, "ids": names}, skipped
 
 
-def marked(running: Any, ids: tuple[str | int, ...], skipped: tuple[str | int, ...]) -> NDArray[np.bool_]:
+def marked(
+    running: Sequence[str | int], ids: tuple[str | int, ...], skipped: tuple[str | int, ...]
+) -> NDArray[np.bool_]:
     """Return which jobs are in `running`, shape (N,); ids of skipped jobs are passed over, unknown ones an error."""
     is_running = np.zeros(len(ids), dtype=np.bool_)
-    names = as_ids("running", running)
-    if names:
+    if running:
         place = {name: j for j, name in enumerate(ids)}
-        for i, name in enumerate(names):
+        for i, name in enumerate(running):
             if name not in place and name not in skipped:
                 raise InvalidInput("running", name, "no job has this id", index=i)
             if name in place:
@@ -198,6 +212,27 @@ def named_as_jobs(error: InvalidInput, starts: Indices) -> InvalidInput:
         job = int(np.searchsorted(starts, index[0], side="right")) - 1
         index = (job, index[0] - int(starts[job]))
     return InvalidInput(_AS_JOBS[error.field], error.value, error.why, index=index)
+
+
+def _columns_of(jobs: Any) -> JobColumns:
+    """Turn a sequence of WindowJob into columns."""
+    jobs = _checked_jobs(jobs)
+    starts = np.cumsum([0, *(len(job.regimes) for job in jobs)])
+    data: dict[str, Any] = {
+        "ids": [job.id for job in jobs],
+        "gangs": [job.gpus for job in jobs],
+        "finished_epochs": [job.finished_epochs for job in jobs],
+        "total_epochs": [job.total_epochs for job in jobs],
+        "regime_starts": starts,
+        "regime_epochs": [regime.epochs for job in jobs for regime in job.regimes],
+        "regime_epoch_s": [regime.epoch_s for job in jobs for regime in job.regimes],
+        "ftf": [job.ftf for job in jobs],
+        "weight": [job.weight for job in jobs],
+    }
+    try:
+        return JobColumns.from_columns(**data)
+    except InvalidInput as error:
+        raise named_as_jobs(error, starts) from None
 
 
 def _checked_jobs(jobs: Any) -> Sequence[WindowJob]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ..compiled import compiled
 
 
-@njit(cache=True)
+@compiled()
 def pack(order: Any, counts: Any, gangs: Any, capacity: Any, rounds: Any) -> Any:
     """Give each job, in `order`, its counts[j] least loaded rounds that have room; fewer if there are not so many.
 
@@ -38,7 +39,7 @@ def pack(order: Any, counts: Any, gangs: Any, capacity: Any, rounds: Any) -> Any
     return grants
 
 
-@njit(cache=True)
+@compiled()
 def pack_blocks(order: Any, counts: Any, gangs: Any, capacity: Any, rounds: Any, is_running: Any) -> Any:
     """Give each job, in `order`, one block of counts[j] rounds in a row, where the load's peak is least.
 
@@ -70,7 +71,7 @@ def pack_blocks(order: Any, counts: Any, gangs: Any, capacity: Any, rounds: Any,
     return grants
 
 
-@njit(cache=True)
+@compiled()
 def settle(grants: Any, order: Any, needs: Any, gangs: Any, capacity: Any, is_running: Any) -> None:
     """Leave no GPU idle that an unfinished job could use: fill, or move a job's last round earlier; in place.
 
@@ -119,7 +120,7 @@ def settle(grants: Any, order: Any, needs: Any, gangs: Any, capacity: Any, is_ru
                 had[j] += 1
 
 
-@njit(cache=True)
+@compiled()
 def progress(starts: Any, epochs: Any, epoch_s: Any, needs: Any, round_s: Any, rounds: Any) -> Any:
     """Return epochs and isolated seconds of work done after n = 0..rounds granted rounds, shape (N, rounds + 1) each.
 
@@ -148,7 +149,7 @@ def progress(starts: Any, epochs: Any, epoch_s: Any, needs: Any, round_s: Any, r
     return done_epochs, done_s
 
 
-@njit(cache=True)
+@compiled()
 def regimes_run(grants: Any, starts: Any, needs: Any) -> Any:
     """Return the regime each granted round runs, by index within its job: -1 if idle, past the last once complete."""
     count, rounds = grants.shape

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..program.model import Indices
+from ..arrays import Indices
+from .data import WindowData
 from .plan import WindowPlan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .problem import ScheduleWindow
 
-
-def scheduled(window: ScheduleWindow, counts: Indices) -> WindowPlan:
+def scheduled(window: WindowData, counts: Indices) -> WindowPlan:
     """Pack counts[j] rounds for each job into the window, then fill and settle what is idle.
 
     Wide jobs come before narrow ones and long before short, each into its least loaded rounds. With a restart penalty
@@ -33,7 +32,7 @@ def scheduled(window: ScheduleWindow, counts: Indices) -> WindowPlan:
     return max(settled(window, grants), plan, key=lambda plan: plan.objective)
 
 
-def settled(window: ScheduleWindow, grants: NDArray[np.bool_]) -> WindowPlan:
+def settled(window: WindowData, grants: NDArray[np.bool_]) -> WindowPlan:
     """Return the schedule with idle GPUs filled, and granted rounds moved earlier, until work is conserved.
 
     Jobs that gain most per GPU come first. Without a restart penalty no job gets fewer rounds, so the objective never

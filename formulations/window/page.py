@@ -5,15 +5,15 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Mapping
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from .plan import WindowPlan
+from ..arrays import Floats, Indices
+from ..program.certificate import SolveCertificate
+from .data import WindowData
 
 # Beyond these a browser becomes slow; the page then shows the jobs of highest priority and says how many it omits.
 MAX_ROWS = 2_000
@@ -25,7 +25,51 @@ _LONGEST_NOTE = 2_000
 _FIELDS = ("id", "gang", "before", "after", "epochs", "ftf", "weight", "held", "left", "regimes", "runs")
 
 
-def render(plan: WindowPlan, certificate: Mapping[str, Any] | None = None) -> str:
+class ShownPlan(Protocol):
+    """The part of a :class:`~.plan.WindowPlan` that the page shows."""
+
+    @property
+    def window(self) -> WindowData:
+        """The window that is planned."""
+
+    @property
+    def grants(self) -> NDArray[np.bool_]:
+        """Whether the job runs in the round, shape (N, T)."""
+
+    @property
+    def regime_of(self) -> Indices:
+        """Which regime of its job runs, -1 where idle, shape (N, T)."""
+
+    @property
+    def rounds_granted(self) -> Indices:
+        """Rounds that each job runs, shape (N,)."""
+
+    @property
+    def utilities(self) -> Floats:
+        """Share of its epochs that each job has done afterwards, shape (N,)."""
+
+    @property
+    def remaining_s(self) -> Floats:
+        """Run time of each job left afterwards, in seconds, shape (N,)."""
+
+    @property
+    def makespan_bound_s(self) -> float:
+        """Lower bound on the time to finish what is left, in seconds."""
+
+    @property
+    def restarts(self) -> int:
+        """Starts of jobs that did not run in the round before."""
+
+    @property
+    def gpus_in_use(self) -> Indices:
+        """GPUs held in each round, shape (T,)."""
+
+    @property
+    def objective(self) -> float:
+        """The window's objective."""
+
+
+def render(plan: ShownPlan, certificate: SolveCertificate | None = None) -> str:
     """Return the page as text; the same plan and certificate give the same text to the last character.
 
     The page needs neither a network nor a library. It holds at most 2,000 jobs and 40,000 bars; of a larger plan it
@@ -35,16 +79,14 @@ def render(plan: WindowPlan, certificate: Mapping[str, Any] | None = None) -> st
     Parameters
     ----------
     plan : WindowPlan
-    certificate : mapping, optional
-        What the solve proved: any of backend, termination, objective, bound, gap, wall_s (s) and notes (sequence of
-        str). A key that is missing or None is left out of the page.
+    certificate : SolveCertificate, optional
+        What the solve proved.
 
     Returns
     -------
     str
         HTML in which everything outside the template is ASCII.
     """
-    certificate = {} if certificate is None else certificate
     window = plan.window
     title = f"Window plan: {_count(len(window.ids), 'job')} on {_count(window.gpus, 'GPU')}"
     runs = _runs(plan.regime_of)
@@ -78,7 +120,7 @@ def _runs(regime_of: NDArray[Any]) -> list[list[list[int]]]:
     return runs
 
 
-def _shown(plan: WindowPlan, runs: list[list[list[int]]]) -> list[int]:
+def _shown(plan: ShownPlan, runs: list[list[list[int]]]) -> list[int]:
     """Return the indices of the jobs that get a row, in the given order."""
     window = plan.window
     priority = np.log(window.weight) + window.ftf_power * np.log(window.ftf)
@@ -87,7 +129,7 @@ def _shown(plan: WindowPlan, runs: list[list[list[int]]]) -> list[int]:
     return sorted(order[: max(1, int(np.searchsorted(bars, MAX_BARS, side="right")))].tolist())
 
 
-def _data(plan: WindowPlan, runs: list[list[list[int]]], shown: list[int]) -> dict[str, Any]:
+def _data(plan: ShownPlan, runs: list[list[list[int]]], shown: list[int]) -> dict[str, Any]:
     """Return what the page's script reads: the jobs as rows of `fields`, and totals per round over all jobs."""
     window = plan.window
     starts = window.regime_starts
@@ -127,12 +169,12 @@ def _data(plan: WindowPlan, runs: list[list[list[int]]], shown: list[int]) -> di
     }
 
 
-def _left(plan: WindowPlan) -> NDArray[np.float64]:
+def _left(plan: ShownPlan) -> NDArray[np.float64]:
     """Return the run time left after the window in seconds, without the rounding error of a job that completes."""
     return np.where(plan.utilities >= 1 - 1e-9, 0.0, plan.remaining_s)
 
 
-def _lead(plan: WindowPlan) -> str:
+def _lead(plan: ShownPlan) -> str:
     window = plan.window
     span = _duration(window.rounds * window.round_s)
     granted = int(np.count_nonzero(plan.rounds_granted))
@@ -143,7 +185,7 @@ def _lead(plan: WindowPlan) -> str:
     )
 
 
-def _tiles(plan: WindowPlan, certificate: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def _tiles(plan: ShownPlan, certificate: SolveCertificate | None) -> list[tuple[str, str, str]]:
     """Return the headline figures as (name, figure, explanation)."""
     window = plan.window
     jobs = len(window.ids)
@@ -163,19 +205,22 @@ def _tiles(plan: WindowPlan, certificate: Mapping[str, Any]) -> list[tuple[str, 
         ("Starts", f"{int(plan.restarts):,}", f"{_count(int(window.is_running.sum()), 'job')} ran just before"),
         ("Worst fairness", _figure(float(window.ftf.max()), 3), f"{_count(unfair, 'job')} above 1.05"),
     ]
-    objective = _real(certificate.get("objective"))
-    bound, gap = _real(certificate.get("bound")), _real(certificate.get("gap"))
-    if objective is None:
-        objective = float(plan.objective)
-    digits = _telling_digits(objective, bound)
-    proved = "no bound given" if bound is None else f"bound {_figure(bound, digits)}"
-    tiles.append(("Objective", _figure(objective, digits), proved))
-    how = [str(certificate[key]) for key in ("termination", "backend") if certificate.get(key) is not None]
-    wall = _real(certificate.get("wall_s"))
-    if wall is not None:
-        how.append(f"{1000 * wall:.3g} ms" if wall < 1 else f"{wall:.3g} s")
-    tiles.append(("Gap", "\N{EN DASH}" if gap is None else _gap(gap), ", ".join(how) or "no certificate given"))
-    return tiles
+    return [*tiles, *_proof_tiles(float(plan.objective), certificate)]
+
+
+def _proof_tiles(objective: float, certificate: SolveCertificate | None) -> list[tuple[str, str, str]]:
+    """Return the tiles of the objective and the gap: what the solve proved, where a certificate says so."""
+    if certificate is None:
+        figure = _figure(objective, _telling_digits(objective, None))
+        return [("Objective", figure, "no bound given"), ("Gap", "\N{EN DASH}", "no certificate given")]
+    if certificate.objective is not None:
+        objective = certificate.objective
+    digits = _telling_digits(objective, certificate.bound)
+    wall = certificate.wall_time
+    took = f"{1000 * wall:.3g} ms" if wall < 1 else f"{wall:.3g} s"
+    how = ", ".join((certificate.termination, certificate.backend, took))
+    proved = f"bound {_figure(certificate.bound, digits)}"
+    return [("Objective", _figure(objective, digits), proved), ("Gap", _gap(certificate.gap), how)]
 
 
 def _tile(name: str, figure: str, explanation: str) -> str:
@@ -184,7 +229,7 @@ def _tile(name: str, figure: str, explanation: str) -> str:
     return f"{head}<dd>{_escape(explanation)}</dd></div>"
 
 
-def _notes(plan: WindowPlan, certificate: Mapping[str, Any], shown: int) -> list[str]:
+def _notes(plan: ShownPlan, certificate: SolveCertificate | None, shown: int) -> list[str]:
     """Return list items: what the page leaves out first, then the notes of the solve."""
     lines = []
     omitted = len(plan.window.ids) - shown
@@ -201,12 +246,12 @@ def _notes(plan: WindowPlan, certificate: Mapping[str, Any], shown: int) -> list
         more = f" and {len(skipped) - 10:,} more" if len(skipped) > 10 else ""
         text = f"Wider than the cluster and therefore not planned: {_count(len(skipped), 'job')} ({names}{more})."
         lines.append(f'<li class="warn">{_escape(text)}</li>')
-    notes = certificate.get("notes") or ()
+    notes = () if certificate is None else certificate.notes
     lines += [f"<li>{_escape(_shorten(str(note), _LONGEST_NOTE))}</li>" for note in notes]
     return lines
 
 
-def _utilisation(plan: WindowPlan) -> str:
+def _utilisation(plan: ShownPlan) -> str:
     used, offered = int(plan.gpus_in_use.sum()), int(plan.window.gpus) * int(plan.window.rounds)
     # Rounding must not turn one idle GPU into a full cluster.
     return "100%" if used == offered else f"{math.floor(1000 * used / offered) / 10:g}%"
@@ -246,10 +291,6 @@ def _gap(value: float) -> str:
         if abs(value) >= 1e-4
         else f"{value:.1e}".replace("e-0", "e-").replace("-", "\N{MINUS SIGN}")
     )
-
-
-def _real(value: Any) -> float | None:
-    return None if value is None else float(value)
 
 
 def _rounded(value: float) -> float | int | None:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..program.model import Floats, Indices
+from ..arrays import Floats, Indices
+from ..program.certificate import SolveCertificate
+from ..program.lp_mps import write_text
+from .check import regimes_of
+from .data import WindowData
+from .page import render
+from .tables import starts
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from .problem import ScheduleWindow
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +33,7 @@ class WindowPlan:
         Whether the job holds all its GPUs in the round.
     """
 
-    window: ScheduleWindow
+    window: WindowData
     grants: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
@@ -41,8 +44,6 @@ class WindowPlan:
     @cached_property
     def regime_of(self) -> Indices:
         """Which regime of its job runs, by index within the job, -1 where idle; shape (N, T)."""
-        from .check import regimes_of
-
         return regimes_of(self.window, self.grants)
 
     @cached_property
@@ -68,8 +69,6 @@ class WindowPlan:
     @cached_property
     def restarts(self) -> int:
         """How often a job runs in a round and did not in the one before."""
-        from .tables import starts
-
         return int(starts(self.grants, self.window.is_running).sum())
 
     @cached_property
@@ -107,18 +106,15 @@ class WindowPlan:
         )
         return pd.concat([frame, rounds], axis=1)
 
-    def to_html(self, path: str | os.PathLike[str] | None = None, certificate: Mapping[str, Any] | None = None) -> str:
+    def to_html(self, path: str | os.PathLike[str] | None = None, certificate: SolveCertificate | None = None) -> str:
         """Return the plan as one self-contained HTML page, and write it to `path` if given.
 
         Parameters
         ----------
         path : path-like, optional
-        certificate : mapping, optional
-            What proves the plan, shown in the page's head: backend, termination, objective, bound, gap, wall_s, notes.
+        certificate : SolveCertificate, optional
+            What proves the plan, shown in the page's head: `Result.certificate` of the solve.
         """
-        from ..program.lp_mps import write_text
-        from .page import render
-
         page = render(self, certificate)
         if path is not None:
             write_text(path, page)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Floats, Indices
 from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
-from ..program.model import Floats, Indices, Program
+from ..program.model import Program
+from .data import WindowData
 from .packing import scheduled, settled
 from .plan import WindowPlan
 from .tables import starts
-
-if TYPE_CHECKING:
-    from .problem import ScheduleWindow
 
 Mask = NDArray[np.bool_]
 
@@ -30,7 +28,7 @@ class Cut:
     upper: float
 
 
-def counts(window: ScheduleWindow, keep: Mask | None = None, cuts: Sequence[Cut] = ()) -> Program:
+def counts(window: WindowData, keep: Mask | None = None, cuts: Sequence[Cut] = ()) -> Program:
     """Choose how many rounds each job gets: ``choice[j, n] = 1`` grants job j n rounds.
 
     A relaxation of the window: the rounds fit the cluster's total, not yet every round. `keep`, shape (N, T + 1), lists
@@ -49,7 +47,7 @@ def counts(window: ScheduleWindow, keep: Mask | None = None, cuts: Sequence[Cut]
     return build.program(gap_unit=window.tables.weight_sum)
 
 
-def time_indexed(window: ScheduleWindow, keep: Mask | None = None) -> Program:
+def time_indexed(window: WindowData, keep: Mask | None = None) -> Program:
     """Choose which job runs in which round: ``grant[j, t] = 1``.
 
     The paper's micro-jobs Y_j[k, t] follow: a job's regimes run in order, so the number of rounds it has had decides
@@ -69,7 +67,7 @@ def time_indexed(window: ScheduleWindow, keep: Mask | None = None) -> Program:
     return build.program(gap_unit=window.tables.weight_sum)
 
 
-def decode(window: ScheduleWindow, values: Floats, form: str) -> WindowPlan:
+def decode(window: WindowData, values: Floats, form: str) -> WindowPlan:
     """Turn column values of the program in this form into a plan."""
     if form == "counts":
         return scheduled(window, counts_of(window, values))
@@ -77,19 +75,19 @@ def decode(window: ScheduleWindow, values: Floats, form: str) -> WindowPlan:
     return settled(window, grants)
 
 
-def counts_of(window: ScheduleWindow, values: Floats, keep: Mask | None = None) -> Indices:
+def counts_of(window: WindowData, values: Floats, keep: Mask | None = None) -> Indices:
     """Return the rounds of each job, shape (N,), from column values of :func:`counts` with the same `keep`."""
     job, rounds, choice = _choice_index(_options(window, keep), 0)
     return _chosen(window, job, rounds, values[choice])
 
 
-def check_plan(window: ScheduleWindow, plan: WindowPlan) -> None:
+def check_plan(window: WindowData, plan: WindowPlan) -> None:
     """Raise InvalidInput unless `plan` is a schedule of as many jobs and rounds as the window has."""
     if not isinstance(plan, WindowPlan) or plan.grants.shape != (len(window.gangs), window.rounds):
         raise InvalidInput("plan", type(plan).__name__, "must be a WindowPlan of this window's jobs and rounds")
 
 
-def encode(window: ScheduleWindow, plan: WindowPlan, program: Program, keep: Mask | None = None) -> Floats:
+def encode(window: WindowData, plan: WindowPlan, program: Program, keep: Mask | None = None) -> Floats:
     """Turn a plan into column values of the window's program, built with the same `keep`."""
     check_plan(window, plan)
     values = np.full(program.num_columns, np.nan)
@@ -107,7 +105,7 @@ def encode(window: ScheduleWindow, plan: WindowPlan, program: Program, keep: Mas
     return values
 
 
-def _options(window: ScheduleWindow, keep: Mask | None) -> Mask:
+def _options(window: WindowData, keep: Mask | None) -> Mask:
     possible = np.arange(window.rounds + 1) <= window.tables.needs[:, None]
     return possible if keep is None else possible & keep
 
@@ -118,7 +116,7 @@ def _choice_index(options: Mask, first: int) -> tuple[Indices, Indices, Indices]
 
 
 def _choices(
-    build: ProgramBuilder, window: ScheduleWindow, options: Mask, whole: Mask | None
+    build: ProgramBuilder, window: WindowData, options: Mask, whole: Mask | None
 ) -> tuple[Indices, Indices, Indices]:
     """Add the columns choice[j, n] and the row that one n per job is chosen; all binary, or those of `whole` jobs."""
     job, rounds = np.nonzero(options)
@@ -129,7 +127,7 @@ def _choices(
     return job, rounds, choice
 
 
-def _chosen(window: ScheduleWindow, job: Indices, rounds: Indices, values: Floats) -> Indices:
+def _chosen(window: WindowData, job: Indices, rounds: Indices, values: Floats) -> Indices:
     picked = values > 0.5
     chosen = np.zeros(len(window.gangs), dtype=np.int64)
     chosen[job[picked]] = rounds[picked]
@@ -138,7 +136,7 @@ def _chosen(window: ScheduleWindow, job: Indices, rounds: Indices, values: Float
 
 def _set_objective(
     build: ProgramBuilder,
-    window: ScheduleWindow,
+    window: WindowData,
     job: Indices,
     rounds: Indices,
     choice: Indices,
@@ -168,7 +166,7 @@ def _set_objective(
     build.set_objective(terms)
 
 
-def _needs_binaries(window: ScheduleWindow) -> Mask:
+def _needs_binaries(window: WindowData) -> Mask:
     """Whether mixing two numbers of rounds could look better than the whole number between them, per job.
 
     It cannot where gains fall and remaining time falls ever more slowly; then choice may be continuous.
@@ -186,7 +184,7 @@ def _has_gaps(options: Mask) -> Mask:
     return np.asarray(ends.sum(axis=1) > 1)
 
 
-def _restarts(build: ProgramBuilder, window: ScheduleWindow, grant: Indices) -> list[tuple[Indices, Floats]]:
+def _restarts(build: ProgramBuilder, window: WindowData, grant: Indices) -> list[tuple[Indices, Floats]]:
     """Add restarts, and work conservation as a constraint: filling afterwards could cost restarts."""
     shape, t, needs = grant.shape, np.arange(window.rounds), window.tables.needs[:, None]
     row = np.arange(grant.size).reshape(shape)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..program.model import Floats, Indices
-
-if TYPE_CHECKING:
-    from .problem import ScheduleWindow
+from ..arrays import Floats, Indices
+from .jobs import JobColumns
+from .settings import WindowSettings
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,33 +70,33 @@ def starts(grants: NDArray[np.bool_], is_running: NDArray[np.bool_]) -> NDArray[
     return grants & ~before
 
 
-def tabulate(window: ScheduleWindow) -> Tables:
-    """Compute the tables of a window."""
+def tabulate(jobs: JobColumns, settings: WindowSettings) -> Tables:
+    """Compute the tables of a window of these jobs; `makespan_scale` must be known."""
     from . import kernels as window_kernels
 
-    count, rounds, round_s = len(window.gangs), window.rounds, window.round_s
-    seconds = window.regime_epochs * window.regime_epoch_s
+    count, rounds, round_s = len(jobs.gangs), settings.rounds, settings.round_s
+    seconds = jobs.regime_epochs * jobs.regime_epoch_s
     # A regime that is a whole number of rounds but for rounding takes just that number.
     exact = seconds / round_s
     regime_needs = np.maximum(1, np.ceil(exact - 1e-9 - 1e-12 * exact)).astype(np.int64)
-    first = window.regime_starts[:-1]
-    lengths = np.diff(window.regime_starts)
+    first = jobs.regime_starts[:-1]
+    lengths = np.diff(jobs.regime_starts)
     before = np.concatenate(([0], np.cumsum(regime_needs)))
-    needs = before[window.regime_starts[1:]] - before[first]
+    needs = before[jobs.regime_starts[1:]] - before[first]
 
     epochs, done_s = window_kernels.progress(
-        window.regime_starts, window.regime_epochs, window.regime_epoch_s, regime_needs, round_s, rounds
+        jobs.regime_starts, jobs.regime_epochs, jobs.regime_epoch_s, regime_needs, round_s, rounds
     )
     complete = np.arange(rounds + 1) >= needs[:, None]
-    utility = np.minimum((window.finished_epochs[:, None] + epochs) / window.total_epochs[:, None], 1.0)
+    utility = np.minimum((jobs.finished_epochs[:, None] + epochs) / jobs.total_epochs[:, None], 1.0)
     utility[complete] = 1.0
     total_s = np.bincount(np.repeat(np.arange(count), lengths), weights=seconds, minlength=count)
     remaining = np.maximum(total_s[:, None] - done_s, 0.0) / round_s
     remaining[complete] = 0.0
-    weights = window.weight * window.ftf**window.ftf_power / (count * window.gpus)
-    value = weights[:, None] * np.log(np.maximum(utility, window.utility_floor))
-    branch = (window.gangs if window.gang_weighted else np.ones(count)) / window.gpus
-    price = window.makespan_weight * round_s / window.makespan_scale
+    weights = jobs.weight * jobs.ftf**settings.ftf_power / (count * settings.gpus)
+    value = weights[:, None] * np.log(np.maximum(utility, settings.utility_floor))
+    branch = (jobs.gangs if settings.gang_weighted else np.ones(count)) / settings.gpus
+    price = settings.makespan_weight * round_s / settings.makespan_scale
     return Tables(
         utility=utility,
         value=value,

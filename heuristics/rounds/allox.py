@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...formulations.arrays import Indices
 from ...formulations.assignment.allox import AlloxMatching
 from ...formulations.checks import as_flag, as_real
-from ...formulations.program.model import Indices
 from ...simulation.rounds.policy import Evidence, RoundJob, RoundState, Shares
 from ...solvers.solve import solve
 from .equal_share import usable_rates

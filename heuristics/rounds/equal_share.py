@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
+from ...formulations.arrays import Floats
 from ...formulations.checks import as_real
 from ...formulations.errors import InvalidInput
-from ...formulations.program.model import Floats
 from ...simulation.rounds.policy import RoundState, Schedule, Shares, due_on_events
 from .queue import fit_in_order
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...formulations.arrays import Floats
 from ...formulations.checks import as_flag
-from ...formulations.program.model import Floats
 from ...formulations.shares.finish_time.problem import FinishTimeFairness
 from ...simulation.rounds.policy import RoundState, Shares
 from .equal_share import isolated_shares, usable_rates

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ...formulations.arrays import Floats
 from ...formulations.errors import InvalidInput, NoSolution
 from ...formulations.markets.equilibrium import Equilibrium
 from ...formulations.markets.fisher import FisherMarket
-from ...formulations.program.model import Floats
 from ...solvers.solve import solve
 
 

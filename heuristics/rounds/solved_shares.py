@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ...formulations.arrays import Floats
 from ...formulations.checks import as_flag, as_real, as_reals
 from ...formulations.errors import InvalidInput
-from ...formulations.program.model import Floats
 from ...formulations.shares.max_min_fairness import MaxMinFairness
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.min_total_duration import MinTotalDuration
@@ -93,12 +93,11 @@ class SolvedShares(ABC):
         spare = GpuShares(isolated_shares(state))
         worth, residuals = problem.evaluate(spare)
         if result.plan is not None and result.objective is not None:
-            gain = worth - result.objective if problem.sense == "max" else result.objective - worth
+            gain = problem.sign * (worth - result.objective)
             if gain <= 0 or residuals.worst > FEASIBILITY:
                 return Shares(result.plan.shares, evidence_of(result))
-        gap = abs(result.bound - worth) / problem.gap_scale(worth)
         by = f"{result.backend}, then isolated shares"
-        return Shares(spare.shares, replace(evidence_of(result), objective=worth, gap=gap, backend=by))
+        return Shares(spare.shares, replace(evidence_of(result.with_plan(problem, spare)), backend=by))
 
 
 @dataclass(kw_only=True, eq=False)

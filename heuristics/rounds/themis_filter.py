@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ...formulations.arrays import Floats
 from ...formulations.checks import as_real
 from ...formulations.errors import InvalidInput
 from ...formulations.markets.fisher import FisherMarket
-from ...formulations.program.model import Floats
 from ...simulation.rounds.policy import Evidence, RoundJob, RoundState, Schedule
 from ..prediction.estimators import planned_ftf
 from ..prediction.predictors import PREDICTORS, Predictor, predict

@@ -16,7 +16,7 @@ from .artifact_programs import ArtifactJobs, conserve_work, counts_of, counts_pr
 from .policy import check_cluster
 
 if TYPE_CHECKING:
-    from ...formulations.program.model import Floats, Indices
+    from ...formulations.arrays import Floats, Indices
     from ...solvers.backend import Backend
     from ...solvers.result import Result
 
@@ -59,7 +59,7 @@ class ArtifactPolicy:
 
     Notes
     -----
-    What the code does, by reading and running it (docs/errata.md lists where it leaves the paper): epoch times are
+    What the code does, by reading and running it (docs/shockwave.md compares it with the paper): epoch times are
     rounded to seconds; the posterior over the batch sizes that the job will truly take is a standard Bayesian one, less
     what was observed; contention is jobs over GPUs. Rounds per job are solved for first, and by round only where they
     cannot be packed: the same optimum, sooner. Weights stop at 1e6.

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formulations.arrays import Floats, Indices
 from ...formulations.program.builder import ProgramBuilder
-from ...formulations.program.model import Floats, Indices, Program
+from ...formulations.program.model import Program
 
 # Where the piecewise linear logarithm meets the true one; at 0 it is log 1e-6.
 LOG_NODES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from ...formulations.program.model import Floats, Indices
+from ...formulations.arrays import Floats, Indices
 from ...simulation.job_state import JobState
 from ...simulation.rounds.policy import RoundJob, RoundState
 from ..prediction.predictors import Predictor, predict

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ...formulations.compiled import compiled
 
 
-@njit(cache=True)
+@compiled()
 def rank_jobs(
     t: Any,
     ran: Any,
@@ -33,7 +34,7 @@ def rank_jobs(
     return np.argsort(keys, kind="mergesort")
 
 
-@njit(cache=True)
+@compiled()
 def advance(
     grants: Any,
     lead: Any,
@@ -114,7 +115,7 @@ def advance(
                 ran[j] += 1
 
 
-@njit(cache=True)
+@compiled()
 def serve(
     counts: Any,
     lead: Any,

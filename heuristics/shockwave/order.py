@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from ...formulations.program.model import Floats
+from ...formulations.arrays import Floats
 from ...formulations.window.packing import settled
 from ...formulations.window.plan import WindowPlan
 

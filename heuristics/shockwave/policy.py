@@ -197,7 +197,7 @@ class ShockwavePolicy:
             reason=result.termination.reason.name,
             objective=objective,
             bound=result.bound,
-            gap=max(0.0, result.bound - objective) / window.tables.weight_sum,
+            gap=result.with_plan(window, ordered).gap,
             backend=result.backend,
         )
 

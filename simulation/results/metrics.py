@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...formulations.arrays import Floats
 from ...formulations.checks import as_integer, as_real, as_reals, same_length
-from ...formulations.program.model import Floats
 
 # The thresholds beyond which a finish-time fairness counts as unfair; the paper uses the middle one.
 UNFAIR_FTF = (1.0, 1.05, 1.1)

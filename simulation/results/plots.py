@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...formulations.arrays import Floats
 from ...formulations.errors import InvalidInput
 from ...formulations.plotting.svg import LIGHT, Frame, document, escape, legend, ticks, time_unit, words
-from ...formulations.program.model import Floats
 from .schedule_plot import schedule_picture
 
 if TYPE_CHECKING:

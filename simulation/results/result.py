@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...formulations.arrays import Floats, Indices
 from ...formulations.errors import InvalidInput
-from ...formulations.program.model import Floats, Indices
 from ..cluster import Cluster
 from ..decision import CallRecord
 from ..traces.trace import Trace

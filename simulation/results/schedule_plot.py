@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formulations.arrays import Floats, Indices
 from ...formulations.errors import InvalidInput
 from ...formulations.plotting.svg import Frame, document, escape, time_unit, words
-from ...formulations.program.model import Floats, Indices
 from .timeline import Stretches
 
 if TYPE_CHECKING:

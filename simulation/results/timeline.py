@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...formulations.program.model import Floats, Indices
+from ...formulations.arrays import Floats, Indices
 
 if TYPE_CHECKING:
     import pandas as pd

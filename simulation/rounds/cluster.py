@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...formulations.arrays import Floats
 from ...formulations.errors import InvalidInput
-from ...formulations.program.model import Floats
 from ..cluster import Cluster
 from ..profiles.table import Profiles
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ...formulations.program.model import Floats
+from ...formulations.arrays import Floats
 from .adaptation import Adaptation
 from .cluster import RoundCluster
 from .rules import RoundRules

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ...formulations.arrays import Floats, Indices
 from ...formulations.errors import InvalidInput
-from ...formulations.program.model import Floats, Indices
 from ..decision import Evidence
 from ..job_state import JobState
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...formulations.program.model import Floats, Indices
+from ...formulations.arrays import Floats, Indices
 from .job import RoundProgress
 from .rules import RoundRules
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...formulations.arrays import Floats, Indices
 from ...formulations.errors import InvalidInput
-from ...formulations.program.model import Floats, Indices
 from ..results.metrics import UNFAIR_FTF, envy, unfair_pct
 from ..results.result import SimulationResult
 from .records import RoundRecord, RunRecord

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import math
-from importlib.metadata import version
-from importlib.util import find_spec
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...formulations.errors import InvalidInput
-from ...formulations.program.model import ProblemClass, Program
-from ..backend import Answer, Availability, Backend, Progress, Task, gaps
+from ...formulations.program.data import ProblemClass
+from ...formulations.program.model import Program
+from ..backend import Answer, Backend, Claim, Progress, Task, gaps
 from ..options import Options
-from ..result import Limit, Reason
+from ..result import Limit
 
-# What our common options already say, so that one thing is never said twice.
-COVERED = {
-    "time_limit": "time_limit",
-    "mip_rel_gap": "rel_gap",
-    "mip_abs_gap": "abs_gap",
-    "primal_feasibility_tolerance": "feasibility_tol",
-    "mip_feasibility_tolerance": "feasibility_tol",
-    "threads": "threads",
-    "random_seed": "seed",
-    "output_flag": "log",
-    "log_to_console": "log",
-}
 # Options that are values of the objective.
 IN_OBJECTIVE = ("objective_bound", "objective_target")
 # HiGHS adds up rows in its own order: a tenth of our tolerance leaves room for ours.
@@ -39,14 +26,21 @@ class Highs(Backend):
 
     name = "highs"
     licence = "MIT"
+    requires = ("highspy",)
     classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
-    honours = frozenset({"threads", "seed", "warm_start", "log"})
-
-    def probe(self) -> Availability:
-        """Say whether highspy is installed."""
-        if find_spec("highspy") is None:
-            return Availability(False, reason="highspy is not installed: pip install highspy")
-        return Availability(True, version("highspy"))
+    supported_options = frozenset({"threads", "seed", "warm_start", "log"})
+    covered_options: ClassVar = {
+        "time_limit": "time_limit",
+        "mip_rel_gap": "rel_gap",
+        "mip_abs_gap": "abs_gap",
+        "primal_feasibility_tolerance": "feasibility_tol",
+        "mip_feasibility_tolerance": "feasibility_tol",
+        "threads": "threads",
+        "random_seed": "seed",
+        "output_flag": "log",
+        "log_to_console": "log",
+    }
+    known_options = None  # the solver refuses those that it does not know
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Hand the program over as arrays, stream incumbents and bounds, and read what HiGHS proved."""
@@ -54,7 +48,7 @@ class Highs(Backend):
 
         program = task.program
         assert program is not None
-        own = options.own(self.name, COVERED)
+        own = self.backend_options(options)
         solver = highspy.Highs()
         solver.setOptionValue("output_flag", options.log)
         for name, value in _options(program, options).items():
@@ -170,16 +164,16 @@ def _answer(solver: Any, program: Program, status: Any, notes: tuple[str, ...]) 
         Status.kObjectiveTarget: Limit.METHOD,
     }
     claims = {
-        Status.kOptimal: Reason.OPTIMAL,
-        Status.kInfeasible: Reason.INFEASIBLE,
-        Status.kUnbounded: Reason.UNBOUNDED,
-        Status.kUnboundedOrInfeasible: Reason.INFEASIBLE_OR_UNBOUNDED,
+        Status.kOptimal: Claim.SOLVED,
+        Status.kInfeasible: Claim.INFEASIBLE,
+        Status.kUnbounded: Claim.UNBOUNDED,
+        Status.kUnboundedOrInfeasible: Claim.INFEASIBLE_OR_UNBOUNDED,
     }
     info = solver.getInfo()
     values = duals = reduced = bound = None
-    claim = claims.get(status, Reason.NO_SOLUTION_FOUND if status in limits else Reason.NUMERICAL)
+    claim = claims.get(status, Claim.STOPPED if status in limits else Claim.FAILED)
     has_point = SolutionStatus(info.primal_solution_status) == SolutionStatus.kSolutionStatusFeasible
-    if has_point and claim in (Reason.OPTIMAL, Reason.NO_SOLUTION_FOUND):
+    if has_point and claim in (Claim.SOLVED, Claim.STOPPED):
         solution = solver.getSolution()
         values = np.array(solution.col_value)
         if (
@@ -189,7 +183,7 @@ def _answer(solver: Any, program: Program, status: Any, notes: tuple[str, ...]) 
             duals, reduced = np.array(solution.row_dual), np.array(solution.col_dual)
     if program.problem_class is ProblemClass.MILP and math.isfinite(info.mip_dual_bound):
         bound = info.mip_dual_bound
-    message = "" if claim is Reason.OPTIMAL else f"HiGHS: {solver.modelStatusToString(status)}"
+    message = "" if claim is Claim.SOLVED else f"HiGHS: {solver.modelStatusToString(status)}"
     return Answer(
         claim=claim,
         limit=limits.get(status),

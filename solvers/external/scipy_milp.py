@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import math
 import re
-from importlib.metadata import version
-from importlib.util import find_spec
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...formulations.errors import InvalidInput
-from ...formulations.program.model import ProblemClass
-from ..backend import Answer, Availability, Backend, Progress, Task
+from ...formulations.program.data import ProblemClass
+from ..backend import Answer, Backend, Claim, Progress, Task
 from ..options import Options
-from ..result import Limit, Reason
+from ..result import Limit
 
 # scipy's codes: 0 optimal, 1 iteration or time limit, 2 infeasible, 3 unbounded, 4 other.
 FROM_SCIPY = {
-    0: (Reason.OPTIMAL, None),
-    1: (Reason.NO_SOLUTION_FOUND, Limit.TIME),
-    2: (Reason.INFEASIBLE, None),
-    3: (Reason.UNBOUNDED, None),
+    0: (Claim.SOLVED, None),
+    1: (Claim.STOPPED, Limit.TIME),
+    2: (Claim.INFEASIBLE, None),
+    3: (Claim.UNBOUNDED, None),
 }
 # HiGHS's own, where scipy says only "other" or does not tell limits apart; 16 is also its node limit.
 FROM_HIGHS = {
-    9: (Reason.INFEASIBLE_OR_UNBOUNDED, None),
-    13: (Reason.NO_SOLUTION_FOUND, Limit.TIME),
-    14: (Reason.NO_SOLUTION_FOUND, Limit.ITERATIONS),
-    16: (Reason.NO_SOLUTION_FOUND, Limit.NODES),
+    9: (Claim.INFEASIBLE_OR_UNBOUNDED, None),
+    13: (Claim.STOPPED, Limit.TIME),
+    14: (Claim.STOPPED, Limit.ITERATIONS),
+    16: (Claim.STOPPED, Limit.NODES),
 }
 
 
@@ -37,23 +35,21 @@ class ScipyMilp(Backend):
 
     name = "scipy"
     classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
-    honours = frozenset({"log"})
+    supported_options = frozenset({"log"})
     licence = "BSD-3-Clause"
+    requires = ("scipy",)
+    covered_options: ClassVar = {"time_limit": "time_limit", "mip_rel_gap": "rel_gap", "disp": "log"}
+    known_options = frozenset({"presolve", "node_limit"})
 
-    def probe(self) -> Availability:
-        """Say whether scipy is installed."""
-        if find_spec("scipy") is None:
-            return Availability(False, reason="scipy is not installed: pip install scipy")
-        return Availability(True, version("scipy"))
+    def skip_reason(self, problem: Any, options: Options) -> str:
+        """Return that "auto" takes it for nothing."""
+        return "used by name only: it fails on some small programs that highs solves"
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve by `scipy.optimize.milp`, or `linprog` for an LP, which also gives duals."""
         program = task.program
         assert program is not None
-        own = options.own(self.name, {"time_limit": "time_limit", "mip_rel_gap": "rel_gap", "disp": "log"})
-        for name in own:
-            if name not in ("presolve", "node_limit"):
-                raise InvalidInput("backend_options['scipy']", name, "scipy takes presolve and node_limit")
+        own = self.backend_options(options)
         if program.problem_class is ProblemClass.LP:
             return _linear(task, options, own)
         return _integer(task, options, own)
@@ -142,12 +138,12 @@ def _linear(task: Task, options: Options, own: dict[str, Any]) -> Answer:
     )
 
 
-def _end(status: int, message: str) -> tuple[Reason, Limit | None]:
+def _end(status: int, message: str) -> tuple[Claim, Limit | None]:
     """Say what ended a solve; for some of HiGHS's own codes scipy has none, and gives them in its message only."""
     own = re.search(r"HiGHS Status (\d+)", message)
     if own and int(own[1]) in FROM_HIGHS:
         return FROM_HIGHS[int(own[1])]
-    return FROM_SCIPY.get(status, (Reason.NUMERICAL, None))
+    return FROM_SCIPY.get(status, (Claim.FAILED, None))
 
 
 BACKEND = ScipyMilp()

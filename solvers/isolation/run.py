@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from ...formulations.checks import as_real
 from ...formulations.errors import BackendUnavailable, InvalidInput
 from ..answers import words_of
-from ..backend import Answer, Backend, Progress, Task
+from ..backend import Answer, Backend, Claim, Progress, Task
 from ..options import Options
-from ..result import Limit, Reason
+from ..result import Limit
 
 if TYPE_CHECKING:
     from .messages import Kind
@@ -171,17 +171,17 @@ def _answer(
         case Kind.RAISED:
             raise content
         case Kind.FAILED:
-            return Answer(claim=Reason.NUMERICAL, message=f"{name} failed: {content}")
+            return Answer(claim=Claim.FAILED, message=f"{name} failed: {content}")
         case Kind.UNREADABLE:
-            return Answer(claim=Reason.NUMERICAL, message=f"{name}'s answer cannot be read: {content}")
+            return Answer(claim=Claim.FAILED, message=f"{name}'s answer cannot be read: {content}")
     if worker.expired and limit is not None:
         late = f"{name} did not stop at the time limit of {round(limit, 1):g} s and was ended"
-        return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.TIME, message=late)
+        return Answer(claim=Claim.STOPPED, limit=Limit.TIME, message=late)
     if kind is Kind.MEMORY or died_of(memory, worker.peak):
         of = "" if memory is None else f" of {memory / 1e9:.2g} GB"
         short = f"{name} ran out of its memory{of}"
-        return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.MEMORY, message=short)
-    return Answer(claim=Reason.NUMERICAL, message=f"{name}'s process died: {_death(worker)}")
+        return Answer(claim=Claim.STOPPED, limit=Limit.MEMORY, message=short)
+    return Answer(claim=Claim.FAILED, message=f"{name}'s process died: {_death(worker)}")
 
 
 def _death(worker: Worker) -> str:

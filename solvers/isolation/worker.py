@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from ...formulations.errors import EquipoiseError, InvalidInput
 from ..answers import words_of
 from ..backend import Backend
-from ..reductions.outer_approximation.solve import run_backend
+from ..reductions.run import run_backend
 from ..registry import find_backend
 from .messages import HEADER, Kind, Request, Surroundings, framed, unframed
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from ...formulations.makespan.open_shop.construction import preemptive_schedule
 from ...formulations.makespan.open_shop.problem import OpenShop
-from ..backend import Answer, Availability, Backend, Progress, Task
+from ..backend import Answer, Backend, Claim, Progress, Task
 from ..options import Options
-from ..result import Reason
-
-VERSION = "1"
 
 
 class Birkhoff(Backend):
@@ -16,21 +13,19 @@ class Birkhoff(Backend):
 
     name = "birkhoff"
     licence = "Apache-2.0"
+    version = "1"
+    requires = ("numba",)
     formulations = frozenset({"PreemptiveOpenShop"})
-    honours = frozenset({"seed"})
-
-    def probe(self) -> Availability:
-        """Say whether numba is installed."""
-        return Availability.with_numba(VERSION)
+    supported_options = frozenset({"seed"})
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Return the optimum; it draws nothing, so every seed gives the same."""
-        options.no_own(self.name)
+        self.backend_options(options)
         shop: OpenShop = task.problem
         plan = preemptive_schedule(shop.times)
         on_progress(plan.makespan, shop.lower_bound, plan)
         notes = ("bound: the most work of one job or one machine",)
-        return Answer(claim=Reason.OPTIMAL, plan=plan, bound=shop.lower_bound, notes=notes)
+        return Answer(claim=Claim.SOLVED, plan=plan, bound=shop.lower_bound, notes=notes)
 
 
 BACKEND = Birkhoff()

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from dataclasses import replace
 from typing import Any
 
-from ...formulations.makespan.gang.problem import GangMakespan
-from ...formulations.makespan.gang.programs import count_patterns
+from ...formulations.makespan.gang.problem import GangMakespan, count_patterns
 from ...formulations.makespan.gang.schedule import GangSchedule
-from ..backend import Answer, Availability, Backend, Progress, Task, unheard
+from ..backend import Answer, Backend, Claim, Progress, Task, ignore_progress
+from ..deadline import Deadline
 from ..external.highs import BACKEND as HIGHS
 from ..options import Options
-from ..reductions.outer_approximation.solve import run_backend
-from ..result import Limit, Reason
+from ..reductions.run import run_backend
+from ..result import Limit
 
-VERSION = "1"
 # Columns of a program that HiGHS is given when the packing does not meet the bound.
 MOST_COLUMNS = {"patterns": 5_000, "time_indexed": 20_000}
 # Sets of widths are counted for clusters of few widths only: there may be very many.
@@ -35,18 +33,16 @@ class GangPacking(Backend):
 
     name = "gang_packing"
     licence = "Apache-2.0"
+    version = "1"
+    requires = ("numba",)
     formulations = frozenset({"PreemptiveGangMakespan", "GangMakespan"})
-    honours = frozenset({"threads", "seed", "warm_start", "log"})
-    uses = frozenset({"highs"})
-
-    def probe(self) -> Availability:
-        """Say whether numba is installed."""
-        return Availability.with_numba(VERSION)
+    supported_options = frozenset({"threads", "seed", "warm_start", "log"})
+    delegates_to = frozenset({"highs"})
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Pack, and close the rest by HiGHS; the packing draws nothing, threads and seed are for HiGHS."""
-        options.no_own(self.name)
-        started = time.perf_counter()
+        self.backend_options(options)
+        deadline = Deadline.of(options)
         problem: GangMakespan = task.problem
         low, why = problem.bound_and_reason
         notes = [f"bound: {why}"]
@@ -58,14 +54,13 @@ class GangPacking(Backend):
             sys.stdout.write(f"packing: makespan {plan.makespan}  bound {low}\n")
         bound, limit = float(low), Limit.METHOD
         if plan.makespan - low > max(options.rel_gap * plan.makespan, options.abs_gap):
-            left = None
-            if options.time_limit is not None:
-                left = max(0.0, options.time_limit - (time.perf_counter() - started))
-            if left == 0.0:
+            if deadline.passed:
                 limit = Limit.TIME
             else:
-                plan, bound, limit = _closed(problem, plan, bound, options.with_time(left), notes)
-        return Answer(claim=Reason.FEASIBLE, limit=limit, plan=plan, bound=bound, notes=tuple(notes))
+                plan, bound, limit = _closed(problem, plan, bound, deadline.options(), notes)
+        if plan.makespan - bound <= max(options.rel_gap * plan.makespan, options.abs_gap):
+            return Answer(claim=Claim.SOLVED, plan=plan, bound=bound, notes=tuple(notes))
+        return Answer(claim=Claim.STOPPED, limit=limit, plan=plan, bound=bound, notes=tuple(notes))
 
 
 def _offered(problem: GangMakespan, start: Any, plan: GangSchedule, notes: list[str]) -> GangSchedule:
@@ -91,7 +86,7 @@ def _closed(
     options = replace(
         options, warm_start=None, rel_gap=0.0, abs_gap=max(LAST_ROUND, options.abs_gap, options.rel_gap * plan.makespan)
     )
-    answer = run_backend(HIGHS, task, options, unheard)
+    answer = run_backend(HIGHS, task, options, ignore_progress)
     what = f"{form} (HiGHS, {program.num_columns} columns)"
     if answer.bound is not None and math.ceil(answer.bound - 1e-6) > bound:
         bound = float(math.ceil(answer.bound - 1e-6))  # the makespan is a whole number of rounds

@@ -1,80 +1,64 @@
-"""How many threads dense linear algebra takes, where numpy and scipy bring OpenBLAS along."""
+"""The number of threads that dense linear algebra takes: of the process, so that solves that overlap share it."""
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
-from itertools import product
-from pathlib import Path
 from threading import Lock
 from typing import Any
-
-# The names that the wheels of numpy and scipy give OpenBLAS's functions; older ones leave out "scipy_".
-PREFIXES, SUFFIXES = ("scipy_openblas", "openblas"), ("64_", "")
 
 
 @contextmanager
 def blas_threads(count: int) -> Iterator[None]:
-    """Let OpenBLAS take so many threads within the block; where it is not OpenBLAS, its own setting stays.
+    """Let BLAS take so many threads within the block.
 
     Left alone, OpenBLAS takes every core for matrices of a few hundred rows, which on a busy machine makes them slower
     by an order of magnitude. The number is one for the process: of blocks that overlap in time, the last to begin
-    decides, and the last to end restores what was before the first.
+    decides, and the last to end restores what was before the first. threadpoolctl alone would leave the number of
+    the second of two blocks behind.
     """
-    _Blocks.enter(count)
+    libraries = _libraries()
+    libraries.enter(count)
     try:
         yield
     finally:
-        _Blocks.leave()
+        libraries.leave()
 
 
-class _Blocks:
-    """The blocks under way: how many, and the numbers of threads before the first."""
+class _Libraries:
+    """The BLAS libraries of the process; those are looked for once, as that takes milliseconds."""
 
-    lock = Lock()
-    open = 0
-    before: tuple[int, ...] = ()
+    def __init__(self) -> None:
+        import scipy.linalg  # noqa: F401  it brings a BLAS of its own, which is found only once it is loaded
+        from threadpoolctl import ThreadpoolController
 
-    @classmethod
-    def enter(cls, count: int) -> None:
-        with cls.lock:
-            if not cls.open:
-                cls.before = tuple(get() for get, _ in _libraries())
-            cls.open += 1
-            for _, put in _libraries():
-                put(count)
+        self.found: Any = ThreadpoolController().select(user_api="blas")
+        self._lock, self._open = Lock(), 0
+        self._first: Any = None
 
-    @classmethod
-    def leave(cls) -> None:
-        with cls.lock:
-            cls.open -= 1
-            if not cls.open:
-                for (_, put), count in zip(_libraries(), cls.before, strict=True):
-                    put(count)
+    def enter(self, count: int) -> None:
+        with self._lock:
+            self._let_any_thread_set()
+            limiter = self.found.limit(limits=count)
+            self._first = self._first if self._open else limiter
+            self._open += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._open -= 1
+            if not self._open:
+                self._let_any_thread_set()
+                self._first.restore_original_limits()
+                self._let_any_thread_set()
+
+    def _let_any_thread_set(self) -> None:
+        """Allow this thread to set the number: newer versions of threadpoolctl ignore all but the first that has."""
+        for library in self.found.lib_controllers:
+            if hasattr(library, "clear_controlling_thread"):
+                library.clear_controlling_thread(force=True)
 
 
 @cache
-def _libraries() -> tuple[tuple[Any, Any], ...]:
-    """Return how to read and to set the number of threads of each OpenBLAS that numpy and scipy have loaded."""
-    import numpy
-    import scipy.linalg
-
-    found = []
-    for package in (numpy, scipy):
-        home = Path(str(package.__file__)).parent
-        for folder in (home.parent / f"{package.__name__}.libs", home / ".dylibs"):
-            for path in sorted(folder.glob("*openblas*")):
-                with suppress(OSError):
-                    found += _functions(ctypes.CDLL(str(path)))
-    return tuple(found)
-
-
-def _functions(library: ctypes.CDLL) -> list[tuple[Any, Any]]:
-    for prefix, suffix in product(PREFIXES, SUFFIXES):
-        get = getattr(library, f"{prefix}_get_num_threads{suffix}", None)
-        put = getattr(library, f"{prefix}_set_num_threads{suffix}", None)
-        if get is not None and put is not None:
-            return [(get, put)]
-    return []
+def _libraries() -> _Libraries:
+    return _Libraries()

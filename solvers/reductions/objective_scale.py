@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...formulations.program.model import Floats
+from ...formulations.arrays import Floats
 from ..backend import Answer, Progress, Task
 from ..options import Options
 

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ...formulations.errors import UnsupportedProblem
-from ...formulations.program.model import Floats
+from ...formulations.arrays import Floats
+from ...formulations.errors import NoSolution, UnsupportedProblem
 from ...formulations.shares.levels import ROUNDING, LevelShares
-from ...formulations.shares.max_min_fairness import MaxMinFairness, held_at
+from ...formulations.shares.max_min_fairness import MaxMinFairness
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.polytope import GpuShares
-from ..backend import Answer, Availability, Backend, Progress, Task
+from ..backend import Answer, Backend, Claim, Progress, Task
+from ..deadline import Deadline
 from ..options import Options
-from ..result import Limit, Reason
+from ..result import Limit
+from ..selection import checked_problem
 from .decomposition import Crowd, Mix, best_level, best_sum
 from .side_constraints import solve_with_rows
 from .tie_break import MATCHED, nearest_shares
 
-VERSION = "1"
-COVERED = {"time_limit": "time_limit", "rel_gap": "rel_gap", "abs_gap": "abs_gap", "log": "log", "seed": "seed"}
 WITH_ROWS = "MaxSumThroughput:rows"
 KINDS = ("MaxMinFairness", "MaxMinFairness:water_filling", "MaxSumThroughput", WITH_ROWS, "MinTotalDuration")
+# A level holds a job that rounding lets rise by no more than this share of it, or than HARDER times the least such rise
+# of all jobs; the others stay open for another search, where those that are held no longer count.
+HELD, HARDER = 1e-7, 10.0
 
 
 class SharePrices(Backend):
@@ -37,30 +38,24 @@ class SharePrices(Backend):
 
     name = "share_prices"
     licence = "Apache-2.0"
+    version = "1"
+    requires = ("numba",)
     formulations = frozenset(KINDS)
-    honours = frozenset({"seed"})
-    uses = frozenset({"highs"})
-
-    def probe(self) -> Availability:
-        """Say whether numba is installed."""
-        return Availability.with_numba(VERSION)
+    supported_options = frozenset({"seed"})
+    delegates_to = frozenset({"highs"})
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve the problem to rounding, whatever gap is asked for, so that the tie-break has an optimum to start from.
 
         What is found when the time is up is a feasible mix, without the tie-break.
         """
-        from ...formulations.errors import InvalidInput
-
-        own = options.own(self.name, COVERED)
-        if own:
-            raise InvalidInput(f"backend_options[{self.name!r}]", sorted(own), "it has no options of its own")
+        self.backend_options(options)
         if task.problem.kind == WITH_ROWS:
             return solve_with_rows(task.problem, options)
-        deadline = math.inf if options.time_limit is None else time.perf_counter() + options.time_limit
-        plan, notes, finished = _solved(task.problem, lambda: time.perf_counter() >= deadline)
-        limit = None if finished else Limit.TIME if time.perf_counter() >= deadline else Limit.METHOD
-        return Answer(claim=Reason.OPTIMAL if finished else Reason.FEASIBLE, limit=limit, plan=plan, notes=tuple(notes))
+        deadline = Deadline.of(options)
+        plan, notes, finished = _solved(task.problem, deadline)
+        limit = None if finished else Limit.TIME if deadline.passed else Limit.METHOD
+        return Answer(claim=Claim.SOLVED if finished else Claim.STOPPED, limit=limit, plan=plan, notes=tuple(notes))
 
 
 def nearest_optimum(problem: LevelShares | MaxSumThroughput) -> GpuShares:
@@ -75,26 +70,27 @@ def nearest_optimum(problem: LevelShares | MaxSumThroughput) -> GpuShares:
     UnsupportedProblem
         For a problem that is none of this kind.
     NoSolution
-        If least rates cannot be reached.
+        If least rates cannot be reached; its `result` is the backend's Answer.
     """
-    kind = getattr(problem, "kind", type(problem).__name__)
+    kind = checked_problem(problem).kind
     if kind not in KINDS:
         raise UnsupportedProblem(f"no tie-break for a {kind}: it is for {', '.join(KINDS)}")
-    if kind == WITH_ROWS:
-        from ..solve import solve
-
-        plan: GpuShares = solve(problem, BACKEND.name).require_plan()
+    if isinstance(problem, MaxSumThroughput) and kind == WITH_ROWS:
+        answer = solve_with_rows(problem, Options())
+        if answer.claim is not Claim.SOLVED:
+            raise NoSolution(f"no plan: {answer.claim.name}: {answer.message}", answer)
+        plan: GpuShares = answer.plan
         return plan
-    return _solved(problem, lambda: False)[0]
+    return _solved(problem, Deadline.of(Options()))[0]
 
 
-def _solved(problem: Any, out_of_time: Callable[[], bool]) -> tuple[GpuShares, list[str], bool]:
+def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], bool]:
     first = problem.groups.first
     worth = problem.rates if isinstance(problem, MaxSumThroughput) else problem.worth
     crowd = Crowd.in_groups(problem, problem.groups, worth)
     if isinstance(problem, MaxSumThroughput):
         least, reward, level_prices = np.zeros(len(first)), 1.0, None
-        mix = best_sum(crowd, out_of_time)
+        mix = best_sum(crowd, deadline)
         face = prices = mix.prices
         rounds, finished = mix.rounds, mix.finished
         stated = f"{rounds} rounds of prices"
@@ -102,7 +98,7 @@ def _solved(problem: Any, out_of_time: Callable[[], bool]) -> tuple[GpuShares, l
         caps = problem.highest[first]
         reward = 0.0
         filling = isinstance(problem, MaxMinFairness) and problem.water_filling
-        least, stages = _levels(crowd, caps, filling, out_of_time)
+        least, stages = _levels(crowd, caps, filling, deadline)
         mix, finished = stages[-1], all(stage.finished for stage in stages)
         level_prices = np.array([stage.prices for stage in stages]) if filling else None
         face = np.sum([stage.prices for stage in stages], axis=0)
@@ -131,20 +127,25 @@ def _sound(crowd: Crowd, shares: Floats) -> Floats:
     return np.asarray(shares * np.minimum(1.0, crowd.gpus / np.maximum(used, crowd.gpus)))
 
 
-def _levels(crowd: Crowd, highest: Floats, filling: bool, out_of_time: Callable[[], bool]) -> tuple[Floats, list[Mix]]:
+def _levels(crowd: Crowd, highest: Floats, filling: bool, deadline: Deadline) -> tuple[Floats, list[Mix]]:
     """Return the level that each group reaches in the optimum, and what was found level by level."""
+    from ...formulations.shares.kernels import within_reach
+
     caps = highest.copy() if filling else np.full(len(highest), highest.min())
     stages: list[Mix] = []
     while True:
-        level, mix = best_level(crowd, caps, out_of_time, 0.1 * ROUNDING * (1 + 10 * len(stages)))
+        rounding = 0.1 * ROUNDING * (1 + 10 * len(stages))
+        level, mix = best_level(crowd, caps, deadline, rounding)
         stages.append(mix)
         least = np.minimum(level, caps)
         if not filling or not mix.prices.any() or not mix.finished:
             return least, stages
-        held = held_at(level, crowd.worth, crowd.gangs, mix.prices, caps)
-        if not held.any():
+        reach = within_reach(crowd.worth, crowd.gangs, mix.prices, least, rounding)
+        above = caps > level
+        if not above.any():
             return least, stages
-        caps[held] = level
+        rise = np.where(above, reach / level - 1.0, np.inf)
+        caps[rise <= max(HELD, HARDER * rise.min())] = level
 
 
 def _per_level(crowd: Crowd, prices: Floats, least: Floats) -> Floats:

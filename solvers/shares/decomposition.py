@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ...formulations.program.model import Floats
+from ...formulations.arrays import Floats
 from ...formulations.shares.kernels import cheapest, margins, most_gained
 from ...formulations.shares.levels import ROUNDING, level_bound
 from ...formulations.shares.polytope import Groups, SharePolytope
+from ..deadline import Deadline
 from .restricted_master import NOTHING, Master
 
 # Rounds of one search: 20 to 60 reach the last digits on a few types of GPU.
@@ -89,7 +89,7 @@ class Mix:
     finished: bool
 
 
-def best_sum(crowd: Crowd, out_of_time: Callable[[], bool]) -> Mix:
+def best_sum(crowd: Crowd, deadline: Deadline) -> Mix:
     """Find prices and shares of the largest sum of worth.
 
     Of many groups, a sample's prices decide for most groups beyond doubt which type they take; only the others are
@@ -99,8 +99,8 @@ def best_sum(crowd: Crowd, out_of_time: Callable[[], bool]) -> Mix:
     if len(crowd.gpus) == 1:
         return Mix(prices=np.array([_knapsack_price(crowd)]), parts=[], rounds=0, finished=True)
     if len(crowd.counts) <= 2 * SAMPLE:
-        return _searched_sum(crowd, out_of_time)
-    found = _searched_sum(crowd.sample()[1], out_of_time)
+        return _searched_sum(crowd, deadline)
+    found = _searched_sum(crowd.sample()[1], deadline)
     rounds, undecided = found.rounds, UNDECIDED
     while undecided < 1.0 and found.finished:
         best, doubt = margins(crowd.worth, crowd.gangs, found.prices)
@@ -111,15 +111,15 @@ def best_sum(crowd: Crowd, out_of_time: Callable[[], bool]) -> Mix:
         if (used >= crowd.gpus).any():
             continue
         rest = crowd.of(open_, crowd.gpus - used)
-        found = _searched_sum(rest, out_of_time)
+        found = _searched_sum(rest, deadline)
         decided = float((crowd.worth[sure, best[sure]] * crowd.counts[sure]).sum())
         bound = _bound(crowd, found.prices)
         rounds += found.rounds + 1
         if found.finished and bound - decided - _bound(rest, found.prices) <= ROUNDING * bound:
             return replace(found, rounds=rounds)
-    if out_of_time():  # what was found for some of the groups does for all, scaled down to the GPUs
+    if deadline.passed:  # what was found for some of the groups does for all, scaled down to the GPUs
         return replace(found, rounds=rounds, finished=False)
-    found = _searched_sum(crowd, out_of_time)
+    found = _searched_sum(crowd, deadline)
     return replace(found, rounds=rounds + found.rounds)
 
 
@@ -128,7 +128,7 @@ def _bound(crowd: Crowd, prices: Floats) -> float:
     return float(prices @ crowd.gpus) + float(gained)
 
 
-def _searched_sum(crowd: Crowd, out_of_time: Callable[[], bool]) -> Mix:
+def _searched_sum(crowd: Crowd, deadline: Deadline) -> Mix:
     """Decompose as Dantzig and Wolfe do: at prices each job takes the type that gains it most, if any does.
 
     Ends when no answer improves the mix by more than rounding; the prices are then optimal.
@@ -151,7 +151,7 @@ def _searched_sum(crowd: Crowd, out_of_time: Callable[[], bool]) -> Mix:
             break
         asked.append(prices)
         master.add(reached / unit, proposal)
-        if out_of_time():
+        if deadline.passed:
             break
         prices = master.prices[:-1] * unit / crowd.gpus
     return Mix(prices=best, parts=[(z, asked[s]) for s, z in master.parts], rounds=rounds, finished=finished)
@@ -166,12 +166,10 @@ def _knapsack_price(crowd: Crowd) -> float:
     return float(ratio[order[at]]) if at < len(order) else 0.0
 
 
-def best_level(
-    crowd: Crowd, caps: Floats, out_of_time: Callable[[], bool], rounding: float = ROUNDING
-) -> tuple[float, Mix]:
+def best_level(crowd: Crowd, caps: Floats, deadline: Deadline, rounding: float = ROUNDING) -> tuple[float, Mix]:
     """Find the largest t that every group reaches, or its cap where that is lower, and the prices that prove it.
 
-    At prices, t is at most what :func:`~.share_levels.level_bound` says; whether this t can be had is a small packing
+    At prices, t is at most what :func:`~.levels.level_bound` says; whether this t can be had is a small packing
     program over answers to prices at this t. Where it cannot, the program's own prices give a smaller t. Prices are
     scaled so that all GPUs together cost 1; they are 0 where the largest cap can be had. Of many groups a sample is
     asked first, for prices to start from.
@@ -185,12 +183,12 @@ def best_level(
     start, rounds = [prices], 0
     if len(crowd.counts) > 2 * SAMPLE:
         some, sample = crowd.sample()
-        near = _Search(sample, caps[some], out_of_time, rounding).level(start)[1]
+        near = _Search(sample, caps[some], deadline, rounding).level(start)[1]
         rounds = near.rounds
         if near.prices.any():
             start = [near.prices * sample.gpus / crowd.gpus]
             start += [each * sample.gpus / crowd.gpus for _, each in near.parts]
-    level, mix = _Search(crowd, caps, out_of_time, rounding).level(start)
+    level, mix = _Search(crowd, caps, deadline, rounding).level(start)
     return level, replace(mix, rounds=rounds + mix.rounds)
 
 
@@ -198,7 +196,7 @@ def best_level(
 class _Search:
     crowd: Crowd
     caps: Floats
-    out_of_time: Callable[[], bool]
+    deadline: Deadline
     rounding: float
 
     def bound(self, prices: Floats) -> float:
@@ -229,7 +227,7 @@ class _Search:
                 paid, proposal = self.answer(duals, least)
                 rounds += 1
                 needed = 1.0 / master.value  # of all GPUs, by the mix; no mix needs less than `paid`
-                stop = self.out_of_time() or rounds >= MOST_ROUNDS
+                stop = self.deadline.passed or rounds >= MOST_ROUNDS
                 too_high = paid > 1.0 + exact
                 settled = needed - paid <= max(exact, 0.1 * (paid - 1.0))
                 if needed <= 1.0 + exact or settled or stop or master.gain(1.0, proposal) <= exact:

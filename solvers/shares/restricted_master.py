@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...formulations.program.model import Floats
+from ...formulations.arrays import Floats
 
 # Reduced costs below this share of the largest value count as none.
 NOTHING = 1e-13

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -11,11 +10,11 @@ from ...formulations.program.bounds import proved_bound
 from ...formulations.program.model import Program
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.polytope import GpuShares
-from ..backend import Answer, Task, unheard
+from ..backend import Answer, Claim, Task, ignore_progress
+from ..deadline import Deadline
 from ..external.highs import BACKEND as HIGHS
 from ..options import Options
-from ..reductions.outer_approximation.solve import run_backend
-from ..result import Reason
+from ..reductions.run import run_backend
 from .decomposition import Crowd
 from .tie_break import MATCHED, nearest_shares
 
@@ -29,14 +28,12 @@ def solve_with_rows(problem: MaxSumThroughput, options: Options) -> Answer:
     What HiGHS claims is proved before it is passed on: a plan's prices prove their own bound; that there is no plan
     is said if prices prove that all least rates cannot be had at once.
     """
-    started = time.perf_counter()
+    deadline = Deadline.of(options)
     answer = _by_highs(problem, problem.program(), options)
     if answer.values is None:
-        if options.time_limit is not None:
-            options = options.with_time(max(0.0, options.time_limit - (time.perf_counter() - started)))
-        return _no_plan(problem, answer, options)
+        return _no_plan(problem, answer, deadline.options())
     plan, note = problem.decode(answer.values, answer.duals), "ties among optima are not broken by distance"
-    if answer.claim is Reason.OPTIMAL and answer.duals is not None:
+    if answer.claim is Claim.SOLVED and answer.duals is not None:
         nearer = _nearer(problem, plan)
         if nearer is not None:
             plan, note = nearer, "of all optima the nearest to isolated shares"
@@ -46,21 +43,21 @@ def solve_with_rows(problem: MaxSumThroughput, options: Options) -> Answer:
 
 def _by_highs(problem: MaxSumThroughput, program: Program, options: Options) -> Answer:
     task = Task(problem=problem, form="shares", program=program)
-    return run_backend(HIGHS, task, replace(options, warm_start=None, rel_gap=0.0, abs_gap=0.0), unheard)
+    return run_backend(HIGHS, task, replace(options, warm_start=None, rel_gap=0.0, abs_gap=0.0), ignore_progress)
 
 
 def _no_plan(problem: MaxSumThroughput, answer: Answer, options: Options) -> Answer:
     """Return that there is no plan if that is proved; else what HiGHS came to."""
-    if answer.claim is not Reason.INFEASIBLE or problem.least_rates is None:
+    if answer.claim is not Claim.INFEASIBLE or problem.least_rates is None:
         return Answer(claim=answer.claim, limit=answer.limit, message=answer.message)
     program = problem.reach_program()
     duals = _by_highs(problem, program, options).duals
     reach = 1.0 if duals is None else proved_bound(program, duals)
     if reach < 1.0 - ROUNDING:
         message = f"no more than {reach:.6g} of all least rates can be had at once, as prices prove"
-        return Answer(claim=Reason.INFEASIBLE, message=message, notes=(message,))
+        return Answer(claim=Claim.INFEASIBLE, message=message, notes=(message,))
     message = "HiGHS claims that there is no plan, and prices do not prove it"
-    return Answer(claim=Reason.NUMERICAL, limit=answer.limit, message=message)
+    return Answer(claim=Claim.FAILED, message=message)
 
 
 def _nearer(problem: MaxSumThroughput, plan: GpuShares) -> GpuShares | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.program.model import Floats
+from ...formulations.arrays import Floats
 from .decomposition import Crowd
 from .restricted_master import NOTHING
 from .tie_break_kernels import faces, lift, nearest, settle

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ...formulations.compiled import compiled
 from ...formulations.shares.kernels import hull_point
 
 # What of a job's face holds with equality: the whole time is used; the rate is reached exactly.
 WHOLE, EXACTLY = 1, 2
 
 
-@njit(cache=True)
+@compiled()
 def faces(
     worth: Any, runs: Any, gangs: Any, prices: Any, reward: float, least: Any, tolerance: float, floors: Any,
     open_: Any, tight: Any,
@@ -53,7 +53,7 @@ def faces(
             open_[i, k] = runs[i, k] and y * worth[i, k] - cost[k] >= v - small
 
 
-@njit(cache=True)
+@compiled()
 def settle(worth: Any, open_: Any, tight: Any, least: Any, shares: Any) -> Any:
     """Write the shares of jobs whose face is one point; return which jobs are still free, shape (G,)."""
     groups, kinds = worth.shape
@@ -80,7 +80,7 @@ def settle(worth: Any, open_: Any, tight: Any, least: Any, shares: Any) -> Any:
     return free
 
 
-@njit(cache=True)
+@compiled()
 def _onto_time(point: Any, open_: Any, whole: bool, x: Any) -> bool:
     """Project onto {x >= 0, sum x <= 1 (= 1 if `whole`), x = 0 where not open}; whether the sum is tight."""
     kinds = len(point)
@@ -110,7 +110,7 @@ def _onto_time(point: Any, open_: Any, whole: bool, x: Any) -> bool:
     return True
 
 
-@njit(cache=True)
+@compiled()
 def _steepness(worth: Any, x: Any, whole: bool) -> float:
     """Return how fast worth.x rises with the multiplier of the rate, on the face that x is on."""
     squares, total, count = 0.0, 0.0, 0
@@ -122,7 +122,7 @@ def _steepness(worth: Any, x: Any, whole: bool) -> float:
     return squares - total * total / count if whole and count else squares
 
 
-@njit(cache=True)
+@compiled()
 def _onto_face(point: Any, worth: Any, open_: Any, tight: int, least: float, trial: Any, x: Any) -> Any:
     """Project onto a job's face; whether its time and its rate are tight. `worth` is at most 1."""
     whole = (tight & WHOLE) != 0
@@ -166,7 +166,7 @@ def _onto_face(point: Any, worth: Any, open_: Any, tight: int, least: float, tri
     return used, True
 
 
-@njit(cache=True)
+@compiled()
 def lift(worth: Any, open_: Any, least: Any, shares: Any) -> None:
     """Make up for what rounding left of a rate: run longer, or if the time is used up, on better types of the face."""
     groups, kinds = worth.shape
@@ -194,7 +194,7 @@ def lift(worth: Any, open_: Any, least: Any, shares: Any) -> None:
             shares[i, best] += moved
 
 
-@njit(cache=True)
+@compiled()
 def nearest(
     free: Any, worth: Any, open_: Any, tight: Any, least: Any, gangs: Any, counts: Any, targets: Any, weights: Any,
     shares: Any, usage: Any, curvature: Any,

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, replace
-from importlib.util import find_spec
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.errors import InvalidInput
-from ...formulations.program.model import Floats, Indices, Program
+from ...formulations.arrays import Floats, Indices
+from ...formulations.program.model import Program
 from ...formulations.window import programs as window_programs
 from ...formulations.window.packing import scheduled
 from ...formulations.window.plan import WindowPlan
 from ...formulations.window.problem import ScheduleWindow
-from ..backend import Answer, Availability, Backend, Progress, Task
+from ..backend import Answer, Backend, Claim, Progress, Task, ignore_progress
+from ..deadline import Deadline
 from ..external.highs import BACKEND as HIGHS
+from ..incumbent import Incumbent
 from ..options import Options
-from ..reductions.outer_approximation.solve import run_backend
-from ..result import Limit, Reason
+from ..reductions.run import run_backend
+from ..result import Limit
 from .cuts import violated_cuts
 from .dual import Dual, branches, solve_dual
 from .rounding import rounded
 
-VERSION = "1"
 # The share of the remaining gap that the integer programs may leave, so that two of them still close it.
 GAP_SHARE = 0.25
 # Choices per job that the first, quick integer program may use.
@@ -43,39 +42,34 @@ class Marginal(Backend):
 
     name = "marginal"
     licence = "Apache-2.0"
+    version = "1"
+    requires = ("numba",)
     formulations = frozenset({"ScheduleWindow"})
-    honours = frozenset({"threads", "seed", "warm_start", "log"})
-    uses = frozenset({"highs"})
-
-    def probe(self) -> Availability:
-        """Say whether numba is installed."""
-        if find_spec("numba") is None:
-            return Availability(False, reason="numba is not installed: pip install numba")
-        return Availability(True, VERSION)
+    supported_options = frozenset({"threads", "seed", "warm_start", "log"})
+    delegates_to = frozenset({"highs"})
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve the window; a seed changes nothing (the method draws nothing), threads are for the fallback."""
-        if options.own(self.name, {}):
-            raise InvalidInput("backend_options['marginal']", sorted(options.own(self.name, {})), "it has no options")
-        started = time.perf_counter()
+        self.backend_options(options)
+        deadline = Deadline.of(options)
         window: ScheduleWindow = task.problem
         done = None if options.warm_start is not None else _all_done(window)
         if done is not None and -done.objective <= min(_gap(window, options), 1e-9 * window.tables.weight_sum):
             on_progress(done.objective, 0.0, done)
             note = "bound: 0, which all jobs done within the window are worth"
-            return Answer(claim=Reason.OPTIMAL, limit=Limit.METHOD, plan=done, bound=0.0, notes=(note,))
+            return Answer(claim=Claim.SOLVED, plan=done, bound=0.0, notes=(note,))
         root = solve_dual(window)
         best = _Incumbent(window, root.bound, options, on_progress)
         if options.warm_start is not None:
             best.offer_start(options.warm_start)
         best.offer(scheduled(window, rounded(window, root)), "")
-        clock = _Clock(options.time_limit, started)
-        duals = _branched(window, root, best, clock)
-        limit = Limit.METHOD if best.closed() else _Refinement(window, duals, best, options, clock).run()
+        duals = _branched(window, root, best, deadline)
+        limit = None if best.closed() else _Refinement(window, duals, best, deadline).run()
+        closed = best.closed()
         return Answer(
-            claim=Reason.OPTIMAL if best.closed() else Reason.NO_SOLUTION_FOUND,
-            limit=limit,
-            plan=best.plan,
+            claim=Claim.SOLVED if closed else Claim.STOPPED,
+            limit=None if closed else limit,
+            plan=best.solution,
             bound=best.bound,
             notes=tuple(best.notes),
         )
@@ -96,22 +90,11 @@ def _gap(window: ScheduleWindow, options: Options) -> float:
     return max(options.rel_gap * window.tables.weight_sum, options.abs_gap)
 
 
-@dataclass(frozen=True)
-class _Clock:
-    limit: float | None
-    started: float
-
-    def left(self) -> float | None:
-        if self.limit is None:
-            return None
-        return max(0.0, self.limit - (time.perf_counter() - self.started))
-
-
-def _branched(window: ScheduleWindow, root: Dual, best: _Incumbent, clock: _Clock) -> list[Dual]:
+def _branched(window: ScheduleWindow, root: Dual, best: _Incumbent, deadline: Deadline) -> list[Dual]:
     """Branch on the jobs that set the horizon, best bound first; return the duals that bound what may be better."""
     duals = [root]
     for _ in range(MOST_BRANCHES):
-        if best.closed() or clock.left() == 0.0:
+        if best.closed() or deadline.passed:
             break
         worst = max(range(len(duals)), key=lambda i: duals[i].bound)
         children = branches(window, duals[worst])
@@ -124,24 +107,20 @@ def _branched(window: ScheduleWindow, root: Dual, best: _Incumbent, clock: _Cloc
     return [dual for dual in duals if dual.bound > best.objective] or [root]
 
 
-class _Incumbent:
-    """The best plan and bound so far, and how they came about."""
+class _Incumbent(Incumbent[WindowPlan, None]):
+    """The best plan and bound so far and how they came about, reported at every offer."""
 
     def __init__(self, window: ScheduleWindow, bound: float, options: Options, on_progress: Progress) -> None:
+        super().__init__(bound)
         self.window = window
-        self.plan: WindowPlan | None = None
-        self.objective = -np.inf
-        self.bound = bound
         self.notes = ["bound: Lagrangian, holds for the time-indexed program"]
-        self._gap = _gap(window, options)
+        self._asked = _gap(window, options)
         self._on_progress = on_progress
 
     def offer(self, plan: WindowPlan, note: str) -> None:
-        if plan.objective > self.objective:
-            self.plan, self.objective = plan, plan.objective
-            if note:
-                self.notes.append(note)
-        self._on_progress(self.objective, self.bound, self.plan)
+        if self.improve(plan.objective, plan) and note:
+            self.notes.append(note)
+        self._on_progress(self.objective, self.bound, self.solution)
 
     def offer_start(self, plan: Any) -> None:
         from ...formulations.window.check import schedule_faults
@@ -156,38 +135,34 @@ class _Incumbent:
 
     def lower(self, answer: Answer, note: str) -> None:
         """Take the bound of a program over all choices that could be better than the plan: nothing else is."""
-        self.bound_by(-np.inf if answer.claim is Reason.INFEASIBLE else answer.bound, note)
+        self.bound_by(-np.inf if answer.claim is Claim.INFEASIBLE else answer.bound, note)
 
     def bound_by(self, bound: float | None, note: str) -> None:
-        if bound is not None and max(bound, self.objective) < self.bound:
-            self.bound = max(bound, self.objective)
-            if note:
-                self.notes.append(note)
-        self._on_progress(self.objective, self.bound, self.plan)
+        if bound is not None and self.tighten(max(bound, self.objective)) and note:
+            self.notes.append(note)
+        self._on_progress(self.objective, self.bound, self.solution)
 
     def closed(self) -> bool:
-        return self.bound - self.objective <= self._gap
+        return self.gap <= self._asked
 
 
 class _Refinement:
     """Integer programs over the choices that could still be better, until the gap closes or time is up."""
 
-    def __init__(
-        self, window: ScheduleWindow, duals: list[Dual], best: _Incumbent, options: Options, clock: _Clock
-    ) -> None:
-        self.window, self.duals, self.best, self.options, self.clock = window, duals, best, options, clock
+    def __init__(self, window: ScheduleWindow, duals: list[Dual], best: _Incumbent, deadline: Deadline) -> None:
+        self.window, self.duals, self.best, self.deadline, self.options = window, duals, best, deadline, deadline.given
 
     def run(self) -> Limit:
         """Solve "counts", tightened until its rounds pack; then "time_indexed". Return what stopped it."""
         cuts: list[window_programs.Cut] = []
         limit = Limit.METHOD
-        if self.clock.left() == 0.0:
+        if self.deadline.left() == 0.0:
             return Limit.TIME
         # The few best choices of every job first: a better plan, soon, closes most of the others.
         few = np.logical_or.reduce([dual.nearest(NEAREST) for dual in self.duals])
         self._counts(few & self._possible(), cuts, proves=False)
         while not self.best.closed():
-            if self.clock.left() == 0.0:
+            if self.deadline.left() == 0.0:
                 return Limit.TIME
             limit, counts = self._counts(self._possible(), cuts, proves=True)
             new = [] if counts is None or self.best.closed() else violated_cuts(self.window, counts)
@@ -196,7 +171,7 @@ class _Refinement:
             cuts += new
         if self.best.closed():
             return limit
-        if self.clock.left() == 0.0:
+        if self.deadline.left() == 0.0:
             return Limit.TIME
         return self._time_indexed()
 
@@ -217,7 +192,7 @@ class _Refinement:
     def _time_indexed(self) -> Limit:
         keep = self._possible()
         program = window_programs.time_indexed(self.window, keep)
-        plan = self.best.plan
+        plan = self.best.solution
         start = None if plan is None else window_programs.encode(self.window, plan, program, keep)
         answer = self._solve("time_indexed", program, start)
         what = f"time_indexed (HiGHS, {len(program.columns['choice'])} of {keep.size} choices)"
@@ -228,17 +203,13 @@ class _Refinement:
 
     def _solve(self, form: str, program: Program, start: Floats | None) -> Answer:
         options = replace(
-            self.options,
-            time_limit=self.clock.left(),
+            self.deadline.options(),
             warm_start=None,
             rel_gap=GAP_SHARE * self.options.rel_gap,
             abs_gap=GAP_SHARE * self.options.abs_gap,
         )
         task = Task(problem=self.window, form=form, program=program, start=start)
-        return run_backend(HIGHS, task, options, self._progress)
-
-    def _progress(self, objective: float | None, bound: float, incumbent: Any = None) -> None:
-        """What HiGHS finds on the way is of a restricted program: only the plan in hand is reported."""
+        return run_backend(HIGHS, task, options, ignore_progress)  # it is that of a restricted program
 
     def _possible(self) -> NDArray[np.bool_]:
         """Return which numbers of rounds a better plan may use, shape (N, T + 1)."""

@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formulations.arrays import Floats, Indices
 from ...formulations.program.builder import ProgramBuilder
-from ...formulations.program.model import Floats, Indices
 from ...formulations.window.problem import ScheduleWindow
 from ...formulations.window.programs import Cut
 from ..backend import Task

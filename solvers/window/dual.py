@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.program.model import Floats, Indices
+from ...formulations.arrays import Floats, Indices
 from ...formulations.window.problem import ScheduleWindow
 
 # The split between the makespan's branches is searched until the dual cannot fall by more than this share of the

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ...formulations.compiled import compiled
 
 
-@njit(cache=True)
+@compiled()
 def longest_branch(
     worth: Any,
     left: Any,
@@ -70,16 +71,17 @@ def longest_branch(
             break
         total += rise[e]
         rates[j] += rise[e]
-        # Below this vertex the job mixes it with the next one of its envelope.
+        # Below this vertex the job mixes it with the next one of its envelope. The last one has none, and is passed
+        # only where prices are not finite.
         small[j] = vertex[e]
-        large[j] = vertex[e + 1]
+        large[j] = vertex[e + 1] if e + 1 < count and who[e + 1] == i else vertex[e]
     value = 0.0
     for j in jobs:
         value += worth[j, large[j]] - price * gangs[j] * large[j] - rates[j] * left[j, large[j]]
     return horizon, value
 
 
-@njit(cache=True)
+@compiled()
 def best_rounds(worth: Any, gangs: Any, jobs: Any, price: Any, low: Any, high: Any, small: Any, large: Any) -> Any:
     """Fill the least and greatest best rounds of `jobs` at this price, within [low, high]; return their value."""
     value = 0.0
@@ -98,7 +100,7 @@ def best_rounds(worth: Any, gangs: Any, jobs: Any, price: Any, low: Any, high: A
     return value
 
 
-@njit(cache=True)
+@compiled()
 def gpu_rounds(gangs: Any, jobs: Any, counts: Any) -> Any:
     """Return the GPU-rounds that `jobs` take."""
     total = 0
@@ -107,7 +109,7 @@ def gpu_rounds(gangs: Any, jobs: Any, counts: Any) -> Any:
     return total
 
 
-@njit(cache=True)
+@compiled()
 def best_price(
     worth: Any,
     left: Any,
@@ -205,7 +207,7 @@ def best_price(
     return best_at, best_value, horizon, sum_branch, best_rates, within, beyond
 
 
-@njit(cache=True)
+@compiled()
 def best_fit(changes: Any, losses: Any, slack: Any, price: Any, span: Any) -> Any:
     """Choose changes that together fill `slack` GPU-rounds at least loss: a knapsack by dynamic programming.
 
@@ -235,7 +237,7 @@ def best_fit(changes: Any, losses: Any, slack: Any, price: Any, span: Any) -> An
     return chosen
 
 
-@njit(cache=True)
+@compiled()
 def nearest_change(
     net: Any, counts: Any, gangs: Any, movable: Any, floor: Any, ceiling: Any, needs: Any, span: Any
 ) -> Any:

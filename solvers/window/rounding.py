@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...formulations.program.model import Indices
+from ...formulations.arrays import Indices
 from ...formulations.window.problem import ScheduleWindow
 from .dual import Dual
 

@@ -7,7 +7,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.solvers import registry
-from equipoise.solvers.backend import Answer, Availability, Backend
+from equipoise.solvers.backend import Answer, Availability, Backend, Claim
 
 
 class Slow(Backend):
@@ -24,7 +24,7 @@ class Slow(Backend):
         return Availability(True, "1")
 
     def solve(self, task, options, on_progress):
-        return Answer(claim=eq.Reason.NO_SOLUTION_FOUND, limit=eq.Limit.TIME, values=self.values, bound=8.0)
+        return Answer(claim=Claim.STOPPED, limit=eq.Limit.TIME, values=self.values, bound=8.0)
 
 
 def knapsack(size=3):

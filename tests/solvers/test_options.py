@@ -1,5 +1,7 @@
 """Every option is checked at the door, by name, type and range, before anything runs."""
 
+import dataclasses
+import inspect
 import math
 
 import numpy as np
@@ -115,12 +117,45 @@ def test_options_of_numpy_types_and_whole_floats_reach_the_backend():
     assert result.objective == 6.0
 
 
-@pytest.mark.parametrize("name", ["timelimit", "mip_rel_gap", "gap", "Threads", "backend_option"])
-def test_an_unknown_option_is_a_type_error(name):
+MISSPELT = {
+    "timelimit": "time_limit",
+    "time_limt": "time_limit",
+    "mip_rel_gap": "rel_gap",
+    "Threads": "threads",
+    "backend_option": "backend_options",
+    "warmstart": "warm_start",
+    "zzz": None,
+}
+
+
+@pytest.mark.parametrize("name", MISSPELT)
+def test_an_unknown_option_is_refused_with_the_nearest_name(name):
     with pytest.raises(TypeError, match=name):
         eq.Options(**{name: 1})
-    with pytest.raises(TypeError, match=name):
-        eq.solve(knapsack(), **{name: 1})
+    for ask in (eq.solve, eq.candidates):
+        with pytest.raises(eq.InvalidInput, match="no such option") as caught:
+            ask(knapsack(), **{name: 1})
+        assert isinstance(caught.value, eq.UnknownOption)
+        assert isinstance(caught.value, TypeError)
+        assert (caught.value.field, caught.value.value) == (name, 1)
+        hint = f"did you mean {MISSPELT[name]!r}?"
+        assert (hint in str(caught.value)) is (MISSPELT[name] is not None)
+        assert "feasibility_tol" in str(caught.value)
+
+
+def test_a_misspelt_keyword_of_solve_itself_is_named_too():
+    with pytest.raises(eq.UnknownOption, match="did you mean 'on_progress'"):
+        eq.solve(knapsack(), onprogress=print)
+    with pytest.raises(eq.UnknownOption, match="did you mean 'form'"):
+        eq.candidates(knapsack(), forms="matrix")
+
+
+def test_the_defaults_of_solve_and_candidates_are_those_of_options():
+    for call in (eq.solve, eq.candidates):
+        signature = inspect.signature(call).parameters
+        for field in dataclasses.fields(eq.Options):
+            assert signature[field.name].default == getattr(eq.Options(), field.name)
+            assert signature[field.name].kind is inspect.Parameter.KEYWORD_ONLY
 
 
 def test_options_are_keyword_only_and_frozen():

@@ -1,15 +1,15 @@
 """The backends by name, and the table of what each can do here."""
 
-import importlib
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
 
 import equipoise as eq
+from equipoise.solvers import backend as solver_backend
 from equipoise.solvers import registry
 from equipoise.solvers.backend import OPTIONAL
 
-MODULES = {name: f"equipoise.solvers.{module}" for name, module in registry.BACKENDS.items()}
 PACKAGES = {"marginal": "numba", "highs": "highspy", "scipy": "scipy"}  # the core's
 
 
@@ -40,13 +40,8 @@ def core_only():
 
 def hide(monkeypatch, *names: str) -> None:
     """Let the packages behind these backends look as if they were not installed."""
-    for name in names:
-        module = importlib.import_module(MODULES[name])
-        found = module.find_spec
-        missing = PACKAGES[name]
-        monkeypatch.setattr(
-            module, "find_spec", lambda what, found=found, missing=missing: None if what == missing else found(what)
-        )
+    missing = {PACKAGES[name] for name in names}
+    monkeypatch.setattr(solver_backend, "find_spec", lambda what: None if what in missing else find_spec(what))
 
 
 @pytest.mark.parametrize(
@@ -90,8 +85,8 @@ def test_every_backend_says_what_it_is(name):
     assert backend.name == name
     assert backend.licence
     assert backend.classes or backend.formulations
-    assert backend.honours <= set(OPTIONAL)
-    assert backend.uses <= set(registry.BACKENDS)
+    assert backend.supported_options <= set(OPTIONAL)
+    assert backend.delegates_to <= set(registry.BACKENDS)
     found = backend.probe()
     assert bool(found.reason) != found.usable
     assert found.usable or not found.limit
@@ -153,13 +148,19 @@ def test_what_is_not_installed_is_listed_with_the_reason_and_refused_by_name(mon
 
 @pytest.mark.usefixtures("core_only")
 def test_auto_skips_what_is_not_installed(monkeypatch):
-    hide(monkeypatch, "highs")
-    found = eq.solve(program("MILP"))
-    assert found.backend == "scipy"
-    assert found.objective == 2.0
     hide(monkeypatch, "marginal")
-    assert eq.solve(window(), form="counts", rel_gap=1e-6).backend == "scipy"
-    assert eq.solve(window(), rel_gap=1e-6).backend == "scipy"
+    assert eq.solve(window(), rel_gap=1e-6).backend == "highs"
+    assert eq.solve(window(), form="counts", rel_gap=1e-6).backend == "highs"
+
+
+@pytest.mark.usefixtures("core_only")
+def test_auto_never_takes_scipy(monkeypatch):
+    reasons = {row.name: row.reason for row in eq.candidates(program("MILP"))}
+    assert reasons["scipy"].startswith("used by name only")
+    hide(monkeypatch, "highs")
+    with pytest.raises(eq.BackendUnavailable, match="scipy: used by name only"):
+        eq.solve(program("MILP"))
+    assert eq.solve(program("MILP"), "scipy").objective == 2.0
 
 
 @pytest.mark.usefixtures("core_only")
@@ -168,7 +169,9 @@ def test_auto_with_nothing_installed_says_why_for_each(monkeypatch):
     with pytest.raises(eq.BackendUnavailable) as caught:
         eq.solve(program("LP"))
     assert "pip install highspy" in str(caught.value)
-    assert "pip install scipy" in str(caught.value)
+    assert "scipy: used by name only" in str(caught.value)
+    with pytest.raises(eq.BackendUnavailable, match="pip install scipy"):
+        eq.solve(program("LP"), "scipy")
 
 
 @pytest.mark.usefixtures("core_only")

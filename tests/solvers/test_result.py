@@ -1,9 +1,11 @@
 """The two axes of a result: why the solve ended, and the plan."""
 
+import dataclasses
 import itertools
 import math
 import pickle
 
+import numpy as np
 import pytest
 
 import equipoise as eq
@@ -102,3 +104,55 @@ def test_results_of_programs_travel_between_processes():
     assert again.termination == found.termination
     assert again.plan["take"].tolist() == found.plan["take"].tolist() == [1.0, 0.0]
     assert (again.objective, again.bound, again.history) == (found.objective, found.bound, found.history)
+
+
+def knapsack(sense: str = "max") -> eq.Program:
+    build = eq.ProgramBuilder(sense=sense)
+    take = build.add_binaries("take", shape=(3,))
+    build.add_rows("room", (1,), terms=[(0, take, [4, 2, 2])], upper=5)
+    build.set_objective([(take, [5.0, 3.0, 3.0] if sense == "max" else [-5.0, -3.0, -3.0])])
+    return build.program()
+
+
+@pytest.mark.parametrize("sense", ["max", "min"])
+def test_another_plan_of_a_program_has_its_own_objective_residuals_and_gap_and_the_same_bound(sense):
+    problem, sign = knapsack(sense), 1.0 if sense == "max" else -1.0
+    found = eq.solve(problem, "highs")
+    other = found.with_plan(problem, {"take": np.array([1.0, 0.0, 0.0])})
+    assert (other.objective, other.bound, other.residuals.worst) == (sign * 5.0, found.bound, 0.0)
+    assert other.gap == pytest.approx(1 / 5)
+    assert other.termination == found.termination
+    broken = found.with_plan(problem, {"take": np.ones(3)})
+    assert broken.residuals.row == 3.0
+    assert (broken.objective, broken.bound, broken.gap) == (sign * 11.0, sign * 11.0, 0.0)
+    assert found.objective == sign * 6.0  # the result itself is as it was
+
+
+def test_another_plan_of_a_formulation_is_evaluated_by_it():
+    jobs = [eq.WindowJob(id=i, gpus=1, finished_epochs=1, total_epochs=4, regimes=[eq.Regime(3, 100.0)]) for i in "ab"]
+    window = eq.ScheduleWindow(jobs, gpus=1, rounds=3)
+    found = eq.solve(window, rel_gap=0.0)
+    empty = eq.WindowPlan(window, np.zeros((2, 3), dtype=bool))
+    other = found.with_plan(window, empty)
+    assert (other.objective, other.residuals) == window.evaluate(empty)
+    assert other.gap == (found.bound - empty.objective) / window.tables.weight_sum
+    assert found.with_plan(window, found.plan) == found
+    unbounded = dataclasses.replace(found, bound=math.inf).with_plan(window, empty)
+    assert unbounded.gap == math.inf
+
+
+def test_a_plan_of_another_problem_is_refused():
+    market = eq.FisherMarket(np.ones((2, 2)), [1.0, 2.0])
+    with pytest.raises(eq.InvalidInput, match="plan"):
+        eq.solve(market).with_plan(market, 3)
+
+
+def test_the_certificate_says_what_the_result_says():
+    found = eq.solve(knapsack(), "highs", seed=3)
+    certificate = found.certificate()
+    assert certificate.termination == "OPTIMAL"
+    for field in dataclasses.fields(certificate):
+        if field.name != "termination":
+            assert getattr(certificate, field.name) == getattr(found, field.name)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        certificate.gap = 0.0

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import equipoise as eq
+from equipoise.formulations.program.formulation import Formulation
 from equipoise.solvers import registry
-from equipoise.solvers.backend import Answer, Availability, Backend
+from equipoise.solvers.backend import Answer, Availability, Backend, Claim
 
 Reason, Limit = eq.Reason, eq.Limit
 
@@ -22,7 +23,7 @@ class Fake(Backend):
     name = "fake"
     classes = frozenset({eq.ProblemClass.LP, eq.ProblemClass.MILP})
     licence = "none"
-    honours = frozenset({"threads", "seed", "warm_start", "log"})
+    supported_options = frozenset({"threads", "seed", "warm_start", "log"})
 
     def __init__(self, answer, points=(), formulations=()):
         self.answer, self.points, self.calls = answer, points, []
@@ -67,7 +68,7 @@ def window():
 BEST = np.array([0.0, 1.0, 1.0])
 
 
-def answer(values=BEST, bound=6.0, claim=Reason.OPTIMAL, **more):
+def answer(values=BEST, bound=6.0, claim=Claim.SOLVED, **more):
     return Answer(claim=claim, values=None if values is None else np.array(values, dtype=float), bound=bound, **more)
 
 
@@ -93,11 +94,11 @@ VIOLATIONS = {
 }
 
 
-@pytest.mark.parametrize("claim", [Reason.OPTIMAL, Reason.FEASIBLE, Reason.NO_SOLUTION_FOUND])
+@pytest.mark.parametrize("claim", [Claim.SOLVED, Claim.STOPPED, Claim.FAILED])
 @pytest.mark.parametrize("what", VIOLATIONS)
 def test_an_answer_that_violates_the_problem_is_numerical_whatever_it_claims(install, what, claim):
     values, kind, size = VIOLATIONS[what]
-    install(Fake(answer(values, bound=100.0, claim=claim)))
+    install(Fake(answer(values, bound=100.0, claim=claim, limit=Limit.TIME if claim is Claim.STOPPED else None)))
     result = eq.solve(knapsack(), "fake", rel_gap=1e9)
     assert result.termination.reason is Reason.NUMERICAL
     assert result.termination.limit is None
@@ -118,6 +119,34 @@ def test_an_equality_broken_from_either_side_is_seen(install):
     for value, reason in ((2.0, Reason.OPTIMAL), (2.1, Reason.NUMERICAL), (1.9, Reason.NUMERICAL)):
         install(Fake(answer([value], bound=-100.0 if reason is Reason.NUMERICAL else 2.0)))
         assert eq.solve(build.program(), "fake").termination.reason is reason
+
+
+def test_duals_however_large_prove_no_false_bound(install):
+    """Maximise x with x <= z, x >= z and x <= 10: at duals of 1e15 the cost of 1 is as small as their rounding."""
+    build = eq.ProgramBuilder("max")
+    x = build.add_columns("x", (2,), lower=-np.inf)
+    build.add_rows("row", (2,), terms=[([0, 1], x[0], [1.0, -1.0]), ([0, 1], x[1], [-1.0, 1.0])], upper=0.0)
+    build.add_rows("end", (1,), terms=[(0, x[0], 1.0)], upper=10.0)
+    build.set_objective([(x[0], 1.0)])
+    for size in (1e15, 1e16):
+        install(Fake(answer([0.0, 0.0], bound=0.0, duals=np.array([size, size, 0.0]))))
+        result = eq.solve(build.program(), "fake")
+        assert result.bound >= 10.0
+        assert result.termination.reason is not Reason.OPTIMAL
+
+
+def test_a_bound_that_duals_prove_is_refuted_too(install, monkeypatch):
+    """Were the proof wrong: a plan that is better says so."""
+    build = eq.ProgramBuilder("max")
+    x = build.add_columns("x", (2,), upper=10.0)
+    build.add_rows("row", (1,), terms=[(0, x, 1.0)], upper=15.0)
+    build.set_objective([(x, [1.0, 2.0])])
+    monkeypatch.setattr("equipoise.solvers.verification.bound.proved_bound", lambda *_: 12.0)
+    install(Fake(answer([5.0, 2.0], duals=np.array([1.0]))))
+    result = eq.solve(build.program(), "fake")
+    assert result.termination.reason is Reason.NUMERICAL
+    assert "refuted" in result.termination.message
+    assert nothing_is_proved(result)
 
 
 def test_the_tolerance_is_the_callers(install):
@@ -179,13 +208,12 @@ def test_optimal_is_not_taken_on_the_backends_word(install):
     assert result.termination.reason is Reason.FEASIBLE
     assert result.termination.limit is Limit.METHOD
     assert result.gap == pytest.approx(0.5)
-    install(Fake(answer(bound=9.0, limit=Limit.NODES)))
+    install(Fake(answer(bound=9.0, claim=Claim.STOPPED, limit=Limit.NODES)))
     assert eq.solve(knapsack(), "fake").termination.limit is Limit.NODES
 
 
-@pytest.mark.parametrize("claim", [Reason.FEASIBLE, Reason.NO_SOLUTION_FOUND])
-def test_a_closed_gap_is_optimal_even_if_the_backend_did_not_notice(install, claim):
-    install(Fake(answer(claim=claim, limit=Limit.TIME)))
+def test_a_closed_gap_is_optimal_even_if_the_backend_did_not_notice(install):
+    install(Fake(answer(claim=Claim.STOPPED, limit=Limit.TIME)))
     result = eq.solve(knapsack(), "fake")
     assert result.termination.reason is Reason.OPTIMAL
     assert result.termination.limit is None
@@ -203,7 +231,7 @@ def test_either_gap_suffices(install):
 @pytest.mark.parametrize("bound", [None, math.nan])
 @pytest.mark.parametrize("values", [None, BEST])
 def test_a_missing_bound_is_an_infinity(install, sense, bound, values):
-    install(Fake(answer(values, bound=bound, limit=Limit.TIME, claim=Reason.NO_SOLUTION_FOUND)))
+    install(Fake(answer(values, bound=bound, limit=Limit.TIME, claim=Claim.STOPPED)))
     result = eq.solve(knapsack(sense), "fake")
     assert isinstance(result.bound, float)
     assert nothing_is_proved(result, sense)
@@ -213,7 +241,7 @@ def test_a_missing_bound_is_an_infinity(install, sense, bound, values):
 
 
 def test_without_a_plan_the_bound_is_kept(install):
-    install(Fake(answer(None, bound=8.0, limit=Limit.TIME, claim=Reason.NO_SOLUTION_FOUND, message="out of time")))
+    install(Fake(answer(None, bound=8.0, limit=Limit.TIME, claim=Claim.STOPPED, message="out of time")))
     result = eq.solve(knapsack(), "fake")
     assert str(result.termination).startswith("NO_SOLUTION_FOUND (time limit): it ran out of time before it had a plan")
     assert str(result.termination).endswith("[out of time]")
@@ -221,7 +249,7 @@ def test_without_a_plan_the_bound_is_kept(install):
 
 
 def test_a_time_limit_keeps_incumbent_bound_and_gap(install):
-    install(Fake(answer([1.0, 0.0, 0.0], bound=7.5, limit=Limit.TIME, claim=Reason.NO_SOLUTION_FOUND)))
+    install(Fake(answer([1.0, 0.0, 0.0], bound=7.5, limit=Limit.TIME, claim=Claim.STOPPED)))
     result = eq.solve(knapsack(), "fake", time_limit=0.5)
     assert (result.termination.reason, result.termination.limit) == (Reason.FEASIBLE, Limit.TIME)
     assert (result.objective, result.bound) == (5.0, 7.5)
@@ -238,19 +266,29 @@ def puzzle():
     return build.program()
 
 
-@pytest.mark.parametrize("claim", list(Reason))
+CONCLUSIONS = {
+    Claim.SOLVED: Reason.NO_SOLUTION_FOUND,
+    Claim.STOPPED: Reason.NO_SOLUTION_FOUND,
+    Claim.INFEASIBLE: Reason.INFEASIBLE,
+    Claim.UNBOUNDED: Reason.UNBOUNDED,
+    Claim.INFEASIBLE_OR_UNBOUNDED: Reason.INFEASIBLE_OR_UNBOUNDED,
+    Claim.FAILED: Reason.NUMERICAL,
+}
+
+
+@pytest.mark.parametrize("claim", list(Claim))
 def test_every_claim_without_values_ends_without_a_plan_and_never_optimal(install, claim):
-    install(Fake(answer(None, bound=None, claim=claim, message="no")))
+    limit = Limit.NODES if claim is Claim.STOPPED else None
+    install(Fake(answer(None, bound=None, claim=claim, limit=limit, message="no")))
     result = eq.solve(puzzle(), "fake")
-    kept = {Reason.INFEASIBLE, Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED, Reason.NUMERICAL}
-    assert result.termination.reason is (claim if claim in kept else Reason.NO_SOLUTION_FOUND)
-    assert (result.termination.limit is Limit.METHOD) == (claim not in kept)
+    assert result.termination.reason is CONCLUSIONS[claim]
+    assert result.termination.limit is {Claim.SOLVED: Limit.METHOD, Claim.STOPPED: Limit.NODES}.get(claim)
     assert result.plan is None
-    assert result.bound == (-math.inf if claim is Reason.INFEASIBLE else math.inf)
+    assert result.bound == (-math.inf if claim is Claim.INFEASIBLE else math.inf)
     assert "no" in result.termination.message
 
 
-@pytest.mark.parametrize("claim", [Reason.INFEASIBLE, Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED])
+@pytest.mark.parametrize("claim", [Claim.INFEASIBLE, Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED])
 def test_a_verified_plan_refutes_the_claim_that_there_is_none(install, claim):
     install(Fake(answer(bound=None, claim=claim)))
     result = eq.solve(knapsack(), "fake")
@@ -258,15 +296,26 @@ def test_a_verified_plan_refutes_the_claim_that_there_is_none(install, claim):
     assert result.objective == 6.0
 
 
+@pytest.mark.parametrize("claim", list(Claim))
+def test_a_limit_belongs_to_a_stopped_answer_alone(install, claim):
+    wrong = None if claim is Claim.STOPPED else Limit.TIME
+    with pytest.raises(ValueError, match=f"{claim.name} (needs|has no) limit"):
+        answer(claim=claim, limit=wrong)
+    install(Fake(lambda task: answer(claim=claim, limit=wrong)))
+    result = eq.solve(knapsack(), "fake")
+    assert result.termination.reason is Reason.NUMERICAL
+    assert f"fake failed: ValueError: an answer {claim.name}" in result.termination.message
+
+
 def test_a_claim_that_a_simple_point_refutes_is_numerical(install):
-    install(Fake(answer(None, bound=None, claim=Reason.INFEASIBLE)))
+    install(Fake(answer(None, bound=None, claim=Claim.INFEASIBLE)))
     result = eq.solve(knapsack(), "fake")
     assert result.termination.reason is Reason.NUMERICAL
     assert "a simple point satisfies" in result.termination.message
 
 
 def test_a_claim_that_the_bounds_of_columns_refute_is_numerical(install):
-    install(Fake(answer(None, bound=None, claim=Reason.UNBOUNDED)))
+    install(Fake(answer(None, bound=None, claim=Claim.UNBOUNDED)))
     result = eq.solve(knapsack(), "fake")
     assert result.termination.reason is Reason.NUMERICAL
     assert "bounds prove 11" in result.termination.message
@@ -293,7 +342,7 @@ def test_the_best_verified_incumbent_survives_a_worse_answer(install, sense):
                 on_progress(0.0, sign * 9.0, values)
             return self.answer
 
-    install(Streams(answer(None, bound=None, claim=Reason.NO_SOLUTION_FOUND, limit=Limit.TIME)))
+    install(Streams(answer(None, bound=None, claim=Claim.STOPPED, limit=Limit.TIME)))
     result = eq.solve(knapsack(sense), "fake")
     assert (result.termination.reason, result.termination.limit) == (Reason.FEASIBLE, Limit.TIME)
     assert (result.objective, result.bound) == (sign * 6.0, sign * 9.0)
@@ -302,7 +351,7 @@ def test_the_best_verified_incumbent_survives_a_worse_answer(install, sense):
     result = eq.solve(knapsack(sense), "fake")
     assert result.termination.reason is Reason.NUMERICAL
     assert result.plan["take"].tolist() == BEST.tolist()
-    install(Streams(answer(None, bound=None, claim=Reason.INFEASIBLE)))
+    install(Streams(answer(None, bound=None, claim=Claim.INFEASIBLE)))
     assert eq.solve(knapsack(sense), "fake").termination.reason is Reason.NUMERICAL
 
 
@@ -338,7 +387,7 @@ def test_explain_says_why_each_backend_was_taken_or_passed_over():
     assert table["highs"].reason == "reads MILP programs"
     assert table["marginal"].reason == "reads ScheduleWindow only"
     assert table["clarabel"].reason == "cannot state MILP programs"
-    assert table["scipy"].reason == "highs comes first"
+    assert table["scipy"].reason.startswith("used by name only")
     assert "passed over" in str(result.candidates)
     assert eq.solve(knapsack()).candidates == ()
     assert {row.name: row for row in eq.candidates(knapsack(), threads=2)}["scipy"].reason == "cannot honour threads"
@@ -349,7 +398,7 @@ def test_explain_says_why_each_backend_was_taken_or_passed_over():
 
 
 def test_a_backend_that_failed_is_numerical_even_with_a_plan(install):
-    install(Fake(answer(claim=Reason.NUMERICAL, message="singular basis")))
+    install(Fake(answer(claim=Claim.FAILED, message="singular basis")))
     result = eq.solve(knapsack(), "fake")
     assert result.termination.reason is Reason.NUMERICAL
     assert "singular basis" in result.termination.message
@@ -358,7 +407,7 @@ def test_a_backend_that_failed_is_numerical_even_with_a_plan(install):
 
 
 def test_a_failure_without_a_message_is_still_a_failure(install):
-    install(Fake(answer(None, bound=None, claim=Reason.NUMERICAL)))
+    install(Fake(answer(None, bound=None, claim=Claim.FAILED)))
     result = eq.solve(knapsack(), "fake")
     assert result.termination.reason is Reason.NUMERICAL
 
@@ -507,7 +556,7 @@ def test_a_special_backends_plan_is_evaluated_by_the_problem(install):
     grants = np.array([[True, True, False], [False, False, True]])
     install(
         Fake(
-            Answer(claim=Reason.OPTIMAL, plan=eq.WindowPlan(problem, grants), bound=0.0),
+            Answer(claim=Claim.SOLVED, plan=eq.WindowPlan(problem, grants), bound=0.0),
             formulations=["ScheduleWindow"],
         )
     )
@@ -527,7 +576,7 @@ BROKEN = {
 def test_a_special_backends_plan_with_a_fault_is_numerical(install, what):
     problem = window()
     plan = eq.WindowPlan(problem, np.array(BROKEN[what]))
-    install(Fake(Answer(claim=Reason.OPTIMAL, plan=plan, bound=plan.objective), formulations=["ScheduleWindow"]))
+    install(Fake(Answer(claim=Claim.SOLVED, plan=plan, bound=plan.objective), formulations=["ScheduleWindow"]))
     result = eq.solve(problem, "fake")
     assert result.termination.reason is Reason.NUMERICAL
     assert result.residuals.row == 1.0
@@ -542,7 +591,7 @@ def test_the_residuals_of_a_window_are_those_of_the_plan_as_well_as_of_the_progr
     def good(task):
         plan = eq.solve(problem, "marginal", rel_gap=0.0).plan
         values = problem.encode(plan, task.form)
-        return Answer(claim=Reason.OPTIMAL, values=values, bound=plan.objective * task.objective_factor)
+        return Answer(claim=Claim.SOLVED, values=values, bound=plan.objective * task.objective_factor)
 
     install(Fake(good))
     result = eq.solve(problem, "fake", form="counts", rel_gap=1e-9)
@@ -561,17 +610,22 @@ def test_wall_time_is_measured_here(install):
 
 
 def test_the_time_spent_building_counts_against_the_limit(install):
-    fake = install(Fake(answer(None, bound=None, claim=Reason.NO_SOLUTION_FOUND, limit=Limit.TIME)))
+    fake = install(Fake(answer(None, bound=None, claim=Claim.STOPPED, limit=Limit.TIME)))
     program = knapsack()
 
-    class Slow:
+    class Slow(Formulation):
         forms = ("matrix",)
-        problem_class = eq.ProblemClass.MILP
         sense = "max"
+
+        def class_of(self, form=None):
+            return eq.ProblemClass.MILP
 
         def program(self, form):
             time.sleep(0.06)
             return program
+
+        def decode(self, values, duals, form):
+            return values
 
     result = eq.solve(Slow(), "fake", time_limit=0.05)
     assert fake.calls[0][1].time_limit == 0.0
@@ -595,7 +649,7 @@ def test_of_a_market_the_best_allocation_meets_the_best_prices_whenever_they_wer
             on_progress(None, np.inf, market.equilibrium(good, wrong))
             return super().solve(task, options, on_progress)
 
-    last = Answer(claim=Reason.OPTIMAL, plan=market.equilibrium(even, right))
+    last = Answer(claim=Claim.SOLVED, plan=market.equilibrium(even, right))
     result = eq.solve(market, Reports(last, formulations={"FisherMarket"}), rel_gap=1e-9)
     assert result.termination.reason is Reason.OPTIMAL
     assert result.plan.allocation.tolist() == good.tolist()
@@ -608,7 +662,7 @@ def test_of_a_special_backend_of_markets_nothing_but_allocation_and_prices_is_be
     plan = eq.Equilibrium(
         allocation=np.full((2, 2), 0.5), prices=np.array([5.0, 15.0]), spending=np.ones(2), utilities=np.full(2, 9.0)
     )
-    fake = Fake(Answer(claim=Reason.OPTIMAL, plan=plan, bound=-100.0), formulations={"FisherMarket"})
+    fake = Fake(Answer(claim=Claim.SOLVED, plan=plan, bound=-100.0), formulations={"FisherMarket"})
     result = eq.solve(eq.FisherMarket([[2.0, 1.0], [1.0, 3.0]], [1.0, 1.0]), fake)
     assert result.plan.utilities.tolist() == [1.5, 2.0]
     assert result.plan.prices.tolist() == [0.5, 1.5]

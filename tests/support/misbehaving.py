@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 import equipoise as eq
-from equipoise.solvers.backend import Answer, Availability, Backend
+from equipoise.solvers.backend import Answer, Availability, Backend, Claim
 
 
 class Deeds(Backend):
@@ -21,7 +21,7 @@ class Deeds(Backend):
     """
 
     licence = "none"
-    honours = frozenset({"threads", "seed", "warm_start", "log"})
+    supported_options = frozenset({"threads", "seed", "warm_start", "log"})
 
     def __init__(self, *deeds, name="deeds", formulations=()):
         self.name, self.deeds = name, deeds
@@ -165,7 +165,7 @@ def leave_files(task, options, on_progress):
 
     file, path = tempfile.mkstemp()
     os.close(file)
-    return Answer(claim=eq.Reason.NO_SOLUTION_FOUND, limit=eq.Limit.METHOD, notes=(path, str(os.getpid())))
+    return Answer(claim=Claim.STOPPED, limit=eq.Limit.METHOD, notes=(path, str(os.getpid())))
 
 
 def look_around(task, options, on_progress):
@@ -181,7 +181,7 @@ def look_around(task, options, on_progress):
         "time_limit": options.time_limit,
         "hook": options.backend_options.get("deeds"),
     }
-    return Answer(claim=eq.Reason.NO_SOLUTION_FOUND, limit=eq.Limit.METHOD, notes=(repr(seen),))
+    return Answer(claim=Claim.STOPPED, limit=eq.Limit.METHOD, notes=(repr(seen),))
 
 
 def nap(task, options, on_progress):

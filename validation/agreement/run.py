@@ -12,9 +12,11 @@ import numpy as np
 
 from ...formulations.checks import as_integer
 from ...formulations.errors import InvalidInput, LicenseLimit, UnsupportedProblem
-from ...formulations.program.model import ProblemClass
-from ...solvers.registry import accepts, backends, find_backend
+from ...formulations.program.data import ProblemClass
+from ...solvers.backend_table import backends
+from ...solvers.registry import find_backend
 from ...solvers.result import CLOSED_GAP, Reason, Result
+from ...solvers.selection import ProblemInfo, accepts
 from ...solvers.solve import solve
 from ..contract.market_draws import KnownMarket
 from ..contract.programs import Known, enumerated, planted, senses
@@ -155,7 +157,7 @@ def agreement(
         results = {}
         for name in who:
             backend = find_backend(name)
-            if not accepts(backend, known.problem):
+            if not accepts(backend, ProblemInfo(known.problem)):
                 continue
             if isinstance(known, KnownMarket) and not takes_part(name, done % count):
                 continue

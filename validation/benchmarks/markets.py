@@ -16,7 +16,8 @@ from typing import Any
 from ...formulations.checks import as_integer, as_real, as_reals
 from ...formulations.errors import EquipoiseError, InvalidInput
 from ...formulations.markets.market import Market
-from ...solvers.registry import backends, find_backend
+from ...solvers.backend_table import backends
+from ...solvers.registry import find_backend
 from ...solvers.solve import solve
 from ..instances.markets import KINDS, random_fisher_market, random_leontief_market
 
@@ -168,8 +169,8 @@ def measure(run: dict[str, Any]) -> dict[str, Any]:
     _wake_linear_algebra()
     before = _memory("VmRSS")
     market = market_of(run["size"], run["kind"], run["seed"])
-    table: Any = getattr(market, "requirements", None)
-    data = int((market.utilities if table is None else table).nbytes)  # type: ignore[attr-defined]
+    table = market.requirements if market.kind.endswith(":leontief") else market.utilities  # type: ignore[attr-defined]
+    data = int(table.nbytes)
     _forget_peak()
     times: list[tuple[float, float]] = []
     while not times or (len(times) < REPEATS and times[0][0] <= REPEATED_S):

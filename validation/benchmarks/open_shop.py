@@ -73,7 +73,7 @@ def _row(size: int, name: str, time_limit: float, on_solve: Callable[[], None]) 
     for instance in taillard_instances((size,)):
         shop = instance.shop()
         began = time.perf_counter()
-        start = shop.list_plan if "warm_start" in find_backend(name).honours else None
+        start = shop.list_plan if "warm_start" in find_backend(name).supported_options else None
         result = solve(shop, name, rel_gap=0.0, time_limit=time_limit, warm_start=start)
         seconds.append(time.perf_counter() - began)
         proven = result.termination.reason.name == "OPTIMAL"

@@ -23,7 +23,7 @@ from ...solvers.options import Options
 from ...solvers.reductions.objective_scale import raised, raising_factor
 from ...solvers.registry import find_backend
 from ...solvers.solve import solve
-from ...solvers.verification.verify import Listener
+from ...solvers.verification.progress import ProgressRecorder
 from .window import random_window
 
 # Each solver is measured in a process of its own: ortools and highspy cannot share one.
@@ -206,7 +206,7 @@ def _watched(owner: str, attribute: str) -> Iterator[Inside]:
     holder = import_module(module)
     holder = getattr(holder, member) if member else holder
     inside = Inside()
-    run, listen = getattr(holder, attribute), Listener.__call__
+    run, listen = getattr(holder, attribute), ProgressRecorder.__call__
 
     def timed(*args: Any, **more: Any) -> Any:
         began = time.perf_counter()
@@ -224,7 +224,7 @@ def _watched(owner: str, attribute: str) -> Iterator[Inside]:
 
     replaced: Mapping[Any, tuple[str, Any, Any]] = {
         holder: (attribute, run, timed),
-        Listener: ("__call__", listen, heard),
+        ProgressRecorder: ("__call__", listen, heard),
     }
     for where, (what, _, new) in replaced.items():
         setattr(where, what, new)

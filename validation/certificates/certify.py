@@ -62,7 +62,7 @@ def budget_clearing(at: Reading) -> Finding:
     """Every buyer spends the whole budget, and no more.
 
     The violation is the difference as a share of the budget; the tolerance, each buyer's own, is how far the gap lets
-    spending be from the budget (t in :mod:`.reading`).
+    spending be from the budget (t in :mod:`.market_state`).
     """
     below, above = at.reach
     spent = at.market.spending_at(at.allocation, np.maximum(at.raw_prices, 0.0)) / at.market.budgets
@@ -145,7 +145,8 @@ def certify(market: Market, plan: Any, *, gap: float | None = None) -> Certifica
     market : FisherMarket or VolatileFisherMarket
     plan : Equilibrium, or an allocation of shape (N, K) or (N, J, T)
         From any solver or scheduler. A bare allocation is judged at the prices that it implies
-        (``market.implied_prices``), and the findings that need prices say so.
+        (``market.implied_prices``) or, where these do not prove it optimal, at those of a solve if they prove more; the
+        findings that need prices say which.
     gap : float, optional
         The certified relative gap ``(D - P)/sum B`` that every tolerance is derived from. Pass what you want the plan
         to be held to: the `rel_gap` that it was solved to. (``result.gap`` can be less than the plan's prices prove, if
@@ -165,7 +166,8 @@ def certify(market: Market, plan: Any, *, gap: float | None = None) -> Certifica
     Notes
     -----
     No solver is trusted; utilities and costs come from the market's own arithmetic. A solver is called only where a
-    property fails at the plan's prices, to find an allocation that is better, or prices that prove more.
+    property fails at the plan's prices, to find an allocation that is better, or prices that prove more; any prices
+    prove only what weak duality allows, and so excuse no wrong allocation.
 
     Examples
     --------

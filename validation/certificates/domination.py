@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from ...formulations.arrays import Floats
 from ...formulations.errors import EquipoiseError
 from ...formulations.markets.equilibrium import Equilibrium
 from ...formulations.markets.fisher import FisherMarket
 from ...formulations.markets.market import Market
 from ...formulations.markets.volatile import VolatileFisherMarket
 from ...formulations.program.builder import ProgramBuilder
-from ...formulations.program.model import Floats
 from ...solvers.solve import solve
 from .market_state import Reading
 
@@ -64,7 +64,7 @@ def dominating(at: Reading, time_limit: float) -> Improvement:
 
 def _program_columns(market: Market) -> int:
     assert isinstance(market, FisherMarket | VolatileFisherMarket)
-    return market.program_entries // 2
+    return market.program_size() // 2
 
 
 def _by_program(at: Reading, time_limit: float) -> Improvement:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formulations.arrays import Floats
 from ...formulations.markets.fisher import FisherMarket
 from ...formulations.markets.market import Market
 from ...formulations.markets.volatile import VolatileFisherMarket
-from ...formulations.program.model import Floats
 from .efficiency import maximal_nash_welfare, pareto_optimality, shortfall
 from .finding import Finding, Witness
 from .market_state import Reading

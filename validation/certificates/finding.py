@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...formulations.errors import EquipoiseError
-from ...solvers.registry import columns_text
+from ...formulations.text import columns_text
 
 
 class PropertyFails(EquipoiseError):  # noqa: N818 - the name users read

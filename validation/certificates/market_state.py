@@ -26,17 +26,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...formulations.arrays import Floats
 from ...formulations.checks import as_real
-from ...formulations.errors import InvalidInput
+from ...formulations.errors import EquipoiseError, InvalidInput
 from ...formulations.markets.equilibrium import Equilibrium
 from ...formulations.markets.fisher import FisherMarket
 from ...formulations.markets.market import LEAST_PRICE, Market
-from ...formulations.program.model import Floats
 from ...solvers.options import Options
+from ...solvers.result import Result
+from ...solvers.solve import solve
 from .finding import Finding, Witness
 
 # The gap that `solve` closes where nothing else is asked for: a plan further off is not called an equilibrium.
 DEFAULT_GAP = Options().rel_gap
+# Seconds given to a solver that looks for something better, or for prices.
+SEARCH_S = 20.0
+# No solver is asked for a finer gap.
+FINEST_GAP = 1e-9
 NEWTON_STEPS = 100
 # Logarithms, exponentials and a few products beside each sum.
 FEW = 64
@@ -51,7 +57,8 @@ class Reading:
     allocation : array_like or sparse matrix of float, shape (N, K) or (N, J, T); or Equilibrium
         From any solver or scheduler, and feasible or not. Of an Equilibrium the prices are taken too.
     prices : array_like of float, shape (K,) or (J, T), optional
-        By default those that the allocation implies.
+        By default those that the allocation implies or, where these do not prove it optimal, those of a solve if they
+        prove more.
     gap : float, optional
         See :func:`equipoise.validation.certificates.certify.certify`.
 
@@ -78,13 +85,7 @@ class Reading:
             self.allocation = self.given.copy()
             np.maximum(_entries(self.allocation), 0.0, out=_entries(self.allocation))
         self.implied = prices is None
-        if prices is not None:
-            self.raw_prices = _numbers("prices", prices, market.capacities.shape, sparse=False)
-        elif np.isfinite(entries).all():
-            with np.errstate(all="ignore"):
-                self.raw_prices = market.normal_prices(market.implied_prices(self.allocation))
-        else:
-            self.raw_prices = market.normal_prices(np.ones(market.capacities.shape))
+        self._prices = None if prices is None else _numbers("prices", prices, market.capacities.shape, sparse=False)
 
     @cached_property
     def trouble(self) -> Witness | None:
@@ -98,6 +99,47 @@ class Reading:
                 buyer, good = int(np.searchsorted(self.given.indptr, at, side="right") - 1), [self.given.indices[at]]
             return Witness(buyer=buyer, good=index_of(good), words="the amount is not a finite number")
         return None
+
+    @cached_property
+    def raw_prices(self) -> Floats:
+        """The prices as they were given or, of an allocation that came without, as they were found."""
+        return self._found[0] if self._prices is None else self._prices
+
+    @cached_property
+    def implied_prices(self) -> Floats:
+        """The prices that the allocation implies, scaled to ``p.c = B``."""
+        if self.trouble is not None:
+            return self.market.normal_prices(np.ones(self.market.capacities.shape))
+        with np.errstate(all="ignore"):
+            return self.market.normal_prices(self.market.implied_prices(self.allocation))
+
+    @cached_property
+    def _found(self) -> tuple[Floats, str]:
+        """Prices for an allocation that came without, and in words where they are from.
+
+        Those that the allocation implies; where they do not prove it optimal, those of a solve, if these prove more:
+        the prices of one optimum support every other. What buyers pay for each of several complements does not follow
+        from an allocation, and what they pay for other goods follows less exactly than the allocation is known.
+        """
+        market, words = self.market, "prices implied by the allocation"
+        if self.trouble is not None:
+            return self.implied_prices, words
+        bound = market.bound_at(self.implied_prices)
+        if bound - market.welfare(self.utilities) <= self.required_gap * market.total_budget:
+            return self.implied_prices, words
+        plan = self.optimum.plan if isinstance(self.optimum, Result) else None
+        if plan is None or market.proved_bound(plan) >= bound:
+            return self.implied_prices, words
+        return market.normal_prices(plan.prices), "prices of a solve made here"
+
+    @cached_property
+    def optimum(self) -> Result[Any] | EquipoiseError:
+        """The result of a solve, to a quarter of the gap required or of the default; or why there can be none."""
+        rel_gap = max(min(self.required_gap, DEFAULT_GAP) / 4, FINEST_GAP)
+        try:
+            return solve(self.market, rel_gap=rel_gap, time_limit=SEARCH_S)
+        except EquipoiseError as error:
+            return error
 
     @cached_property
     def price_trouble(self) -> Witness | None:
@@ -200,7 +242,7 @@ class Reading:
         `priced` says that it is about the prices too.
         """
         if priced and self.implied:
-            statement += " (prices implied by the allocation)"
+            statement += f" ({self._found[1]})"
         trouble = self.trouble or (self.price_trouble if priced else None)
         if trouble is not None:
             violation, witness = math.inf, trouble

@@ -17,10 +17,9 @@ from ...formulations.program.model import Program
 from ...solvers.backend import Answer, Backend, Task
 from ...solvers.isolation.run import Isolation, run_isolated
 from ...solvers.options import Options
-from ...solvers.reductions.outer_approximation.solve import run_backend
+from ...solvers.reductions.run import run_backend
 from ...solvers.result import CLOSED_GAP, Limit, Reason, Result
 from ...solvers.solve import solve
-from ...solvers.verification.verify import sense
 from .programs import Known
 
 # Seconds after which a case of many drawn programs draws no more, once it has drawn the least number of them.
@@ -107,7 +106,7 @@ class Check:
         if best is None:
             self.infeasible(result, program)
             return
-        objective, termination, sign = result.objective, result.termination, sense(program)
+        objective, termination, sign = result.objective, result.termination, program.sign
         said = f"{termination} instead of OPTIMAL {best:.9g} (gap {result.gap:.2g}) of {program!r}"
         if objective is None:
             raise Failure(said)
@@ -130,7 +129,7 @@ class Check:
         best = known.optimum
         assert best is not None
         slack = _tolerance(options) * (known.rate + max(1.0, abs(best)))
-        if sense(known.program) * (best - result.bound) > slack:
+        if known.program.sign * (best - result.bound) > slack:
             raise Failure(f"bound {result.bound:.12g} is on the wrong side of the optimum {best:.12g}")
 
     def infeasible(self, result: Result[Any], program: Program) -> None:
@@ -186,7 +185,7 @@ def _hold_result(result: Result[Any], problem: Any, options: Options) -> None:
         raise Failure(f"{result.termination}: it gave up within its limits")
     if objective is None:
         return
-    sign = sense(problem)
+    sign = problem.sign
     slack = 10 * options.feasibility_tol * max(1.0, abs(objective))
     for point in result.history:
         if point.objective is not None and sign * (point.objective - bound) > slack:

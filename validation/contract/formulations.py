@@ -19,7 +19,6 @@ from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.min_total_duration import MinTotalDuration
 from ...solvers.result import Limit, Reason, Result
 from ...solvers.solve import solve
-from ...solvers.verification.verify import sense
 from .check import REL_GAP, Check, Failure
 
 # What is asked for, from tight to loose; and what the program of the problem is solved to, by the default solver.
@@ -146,7 +145,7 @@ def same_seed(check: Check, kind: str) -> None:
 def _hold(result: Result[Any], problem: Any) -> None:
     """Hold objective and bound to what is proved of the problem without the backend."""
     least, most = _optimum(problem)
-    sign = sense(problem)  # of what is better: 1 for max
+    sign = problem.sign
     best, worst = (most, least) if sign > 0 else (least, most)
     slack = REL_GAP * problem.gap_scale(worst)
     if result.objective is not None:
@@ -167,5 +166,5 @@ def _optimum(problem: Any) -> tuple[float, float]:
     if isinstance(problem, MaxMinFairness) and problem.water_filling:
         problem = replace(problem, water_filling=False)  # its first level
     found = solve(problem, REFERENCE, rel_gap=REFERENCE_GAP, time_limit=20.0)
-    objective = found.objective if found.objective is not None else -sense(problem) * math.inf
+    objective = found.objective if found.objective is not None else -problem.sign * math.inf
     return min(objective, found.bound), max(objective, found.bound)

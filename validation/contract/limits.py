@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...formulations.errors import BackendUnavailable, InvalidInput
-from ...formulations.program.model import ProblemClass, Program
+from ...formulations.program.data import ProblemClass
+from ...formulations.program.model import Program
 from ...solvers.isolation.run import Isolation
 from ...solvers.result import Limit, Reason, Result
 from .check import Check, Failure, Skip
@@ -122,7 +123,7 @@ def continuous_warm_start(check: Check, wanted: ProblemClass) -> None:
 
 def same_seed(check: Check, wanted: ProblemClass) -> None:
     """The same call gives the same plan and objective, bit by bit, with the default seed and with another."""
-    options: list[dict[str, Any]] = [{}] + ([{"seed": 12345}] if "seed" in check.backend.honours else [])
+    options: list[dict[str, Any]] = [{}] + ([{"seed": 12345}] if "seed" in check.backend.supported_options else [])
     right = knapsack(check.rng(), wanted, items=16)
     degenerate = dense(wanted, "max", np.ones(12), np.ones((1, 12)), at_most=6.0, upper=1.0)
     for program in (right.program, degenerate):
@@ -180,7 +181,7 @@ def _in_time(check: Check, program: Program, seconds: float) -> Result[Any]:
 
 
 def _needs_start(check: Check) -> None:
-    if "warm_start" not in check.backend.honours:
+    if "warm_start" not in check.backend.supported_options:
         raise Skip("it takes no warm start, and says so")
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formulations.arrays import Floats
 from ...formulations.markets.fisher import FisherMarket
 from ...formulations.markets.market import Market
 from ...formulations.markets.volatile import FamilyName, VolatileFisherMarket
-from ...formulations.program.model import Floats
 
 STATIC = "FisherMarket"
 FAMILY_OF: dict[str, FamilyName] = {
@@ -177,7 +177,8 @@ def identical_buyers(rng: np.random.Generator, kind: str) -> KnownMarket:
     budgets = rng.integers(1, 6, 4) * 10.0 ** rng.integers(-6, 7, 4)
     data, capacities, more = _data_of(one)
     data, more = np.repeat(data[:1], 4, axis=0), {k: np.repeat(v[:1], 4, axis=0) for k, v in more.items()}
-    market = _market(kind, data, budgets, capacities, rng, rho=getattr(one, "rho", None), **more)
+    rho = one.rho if isinstance(one, VolatileFisherMarket) else None
+    market = _market(kind, data, budgets, capacities, rng, rho=rho, **more)
     whole = market.utilities_at(np.repeat(market.capacities[None], 4, axis=0))
     return KnownMarket(market=market, optimum=float(budgets @ np.log(budgets / budgets.sum() * whole)))
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ...formulations.arrays import Floats
 from ...formulations.errors import BackendUnavailable, InvalidInput
 from ...formulations.markets.fisher import FisherMarket
 from ...formulations.markets.market import Market
-from ...formulations.program.model import Floats
 from ...solvers.isolation.run import Isolation
 from ...solvers.result import CLOSED_GAP, Limit, Reason, Result
 from .check import REL_GAP, Check, Failure, Skip
@@ -120,7 +120,7 @@ def time_limit(check: Check, kind: str) -> None:
 
 def warm_start(check: Check, kind: str) -> None:
     """From the best plan, from the split by budgets, from a plan beyond capacity: as good, and a note on its fate."""
-    if "warm_start" not in check.backend.honours:
+    if "warm_start" not in check.backend.supported_options:
         raise Skip("it takes no warm start, and says so")
     for rng in check.draws(2, 10):
         known = planted_market(rng, kind)
@@ -137,7 +137,7 @@ def warm_start(check: Check, kind: str) -> None:
 
 def same_seed(check: Check, kind: str) -> None:
     """The same call gives the same allocation, prices, objective and bound, bit by bit."""
-    options: list[dict[str, Any]] = [{}] + ([{"seed": 12345}] if "seed" in check.backend.honours else [])
+    options: list[dict[str, Any]] = [{}] + ([{"seed": 12345}] if "seed" in check.backend.supported_options else [])
     for rng in check.draws(3, 10):
         market = random_market(rng, kind)
         for given in options:

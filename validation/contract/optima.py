@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...formulations.arrays import Floats
 from ...formulations.program.builder import ProgramBuilder
-from ...formulations.program.model import Floats, ProblemClass, Program, Sense
+from ...formulations.program.data import ProblemClass, Sense
+from ...formulations.program.model import Program
 from ...solvers.result import Limit
 from .check import Check, Failure, Skip
 from .programs import INTEGER, LOGARITHMIC, Known, enumerated, planted, senses, two_buyers, whole_goods

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...formulations.errors import BackendUnavailable, InvalidInput
-from ...formulations.program.model import ProblemClass
+from ...formulations.program.data import ProblemClass
 from ...solvers.backend import OPTIONAL
 from .check import REL_GAP, Check, Failure, Skip
 from .formulations import DRAWS
@@ -49,13 +49,13 @@ VALUES: dict[str, Any] = {
 
 def optional_options(check: Check, kind: Kind) -> None:
     """Each option that a backend may be unable to honour is refused when set, unless the backend says it honours it."""
-    unknown = set(check.backend.honours) - set(OPTIONAL)
+    unknown = set(check.backend.supported_options) - set(OPTIONAL)
     if unknown:
-        raise Failure(f"honours lists {sorted(unknown)}; the optional options are {', '.join(OPTIONAL)}")
+        raise Failure(f"supported_options lists {sorted(unknown)}; the optional options are {', '.join(OPTIONAL)}")
     problem = sample(check.rng(), kind)
     values = {"threads": 2, "seed": 7, "log": True, "warm_start": check.solve(problem).require_plan()}
-    for name in set(OPTIONAL) - set(check.backend.honours):
-        check.refused(problem, f"{name}=, which it does not list in honours", **{name: values[name]})
+    for name in set(OPTIONAL) - set(check.backend.supported_options):
+        check.refused(problem, f"{name}=, which it does not list in supported_options", **{name: values[name]})
 
 
 def own_options(check: Check, kind: Kind) -> None:
@@ -63,7 +63,9 @@ def own_options(check: Check, kind: Kind) -> None:
     problem, name = sample(check.rng(), kind), check.backend.name
     for own in ({"no_such_option_of_any_solver": 1}, {"": 1}):
         check.refused(problem, f"the own option {own}, which does not exist", backend_options={name: own})
-    other = next(each for each in ("scipy", "highs", "gurobi") if each != name and each not in check.backend.uses)
+    other = next(
+        each for each in ("scipy", "highs", "gurobi") if each != name and each not in check.backend.delegates_to
+    )
     check.refused(problem, "options of another backend", backend_options={other: {"presolve": "off"}})
 
 
@@ -78,7 +80,7 @@ def said_twice(check: Check, kind: Kind) -> None:
 
 def threads(check: Check, kind: Kind) -> None:
     """More threads, the same optimum."""
-    if "threads" not in check.backend.honours:
+    if "threads" not in check.backend.supported_options:
         raise Skip("it cannot use threads, and says so")
     problem = sample(check.rng(), kind)
     one, two = (check.solve(problem, threads=each) for each in (1, 2))
@@ -110,7 +112,7 @@ def log(check: Check, kind: Kind) -> None:
             check.solve(problem, rel_gap=TIGHT)
         if quiet():
             raise Failure(f"with log=False it writes to standard output: {quiet()[:80]!r}")
-        if "log" not in check.backend.honours:
+        if "log" not in check.backend.supported_options:
             raise Skip("log=False is silent; it cannot write a log, and says so")
         with captured() as heard:
             check.solve(problem, rel_gap=TIGHT, log=True)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...formulations.program.builder import ProgramBuilder
-from ...formulations.program.model import ProblemClass, Program
+from ...formulations.program.data import ProblemClass
+from ...formulations.program.model import Program
 from ...solvers.result import Reason
 from .check import Check, Failure
 from .programs import LOGARITHMIC, SHARE_GAIN, dense, known, senses

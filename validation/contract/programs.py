@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...formulations.arrays import Floats
 from ...formulations.program.builder import ProgramBuilder
-from ...formulations.program.model import Floats, ProblemClass, Program, Sense
+from ...formulations.program.data import ProblemClass, Sense
+from ...formulations.program.model import Program
 
 EVERY = (ProblemClass.LP, ProblemClass.MILP, ProblemClass.LOG, ProblemClass.MILOG)
 INTEGER = (ProblemClass.MILP, ProblemClass.MILOG)

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...formulations.errors import EquipoiseError, InvalidInput
-from ...formulations.program.model import ProblemClass
+from ...formulations.program.data import ProblemClass
+from ...formulations.text import columns_text
 from ...solvers.backend import Backend
-from ...solvers.registry import columns_text, find_backend, reads
+from ...solvers.registry import find_backend
+from ...solvers.selection import reads
 from . import formulations as contract_formulations
 from . import limits as contract_limits
 from . import markets as contract_markets

@@ -71,7 +71,7 @@ def no_time_at_all(check: Check, kind: str) -> None:
 
 def warm_start(check: Check, kind: str) -> None:
     """A start that is the optimum, or breaks the capacity: the answer is as good, and a note says what became of it."""
-    if "warm_start" not in check.backend.honours:
+    if "warm_start" not in check.backend.supported_options:
         raise Skip("it takes no warm start, and says so")
     for rng in check.draws(3, 10):
         drawn = window(rng)

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...formulations.arrays import Floats
 from ...formulations.errors import InvalidInput, UnsupportedProblem
 from ...formulations.markets.equilibrium import Equilibrium
 from ...formulations.markets.fisher import FisherMarket
 from ...formulations.markets.market import Market
 from ...formulations.markets.volatile import VolatileFisherMarket
-from ...formulations.program.model import Floats
 from ..certificates.finding import Finding, Witness
 from ..certificates.market_state import Reading
 from .market import Edge, ExactMarket, Forest, exact_market, forest, prices_of, purchases
@@ -139,6 +139,8 @@ def exact_certificate(
     ['1', '1', '1']
     """
     given = Reading(market, allocation, prices)
+    if given.implied:  # pivots need no better ones, and no solver
+        given = Reading(market, given.given, given.implied_prices)
     if isinstance(market, VolatileFisherMarket) and market.family == "linear":
         linear = market.static
     elif isinstance(market, FisherMarket):

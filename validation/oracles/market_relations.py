@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...formulations.arrays import Floats
 from ...formulations.checks import as_integer, as_integers, as_real, as_reals
 from ...formulations.errors import InvalidInput, UnsupportedProblem
 from ...formulations.markets.equilibrium import Equilibrium
 from ...formulations.markets.fisher import FisherMarket
 from ...formulations.markets.market import Market
 from ...formulations.markets.volatile import VolatileFisherMarket
-from ...formulations.program.model import Floats
 
 Indices = NDArray[np.int64]
 

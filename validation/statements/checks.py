@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ...formulations.arrays import Floats, Indices
 from ...formulations.errors import BackendUnavailable, UnsupportedProblem
 from ...formulations.markets.market import Market
 from ...formulations.markets.stochastic.market import StochasticMarket
-from ...formulations.program.model import Floats, Indices
 from ...formulations.window.check import schedule_faults
 from ...formulations.window.problem import ScheduleWindow
 from ...solvers.result import Reason, Result
@@ -69,7 +69,7 @@ def judge_stochastic(market: StochasticMarket) -> Iterator[Judged]:
     scale = market.gap_scale(joint.objective)
     yield _judged(
         "decoupled is a relaxation: its bound is no less than the joint optimum",
-        "Shockwave, Appendix F, put right",
+        "Shockwave, Appendix F, Eq. 6 (the joint program), relaxed",
         joint.objective - decoupled.bound,
         ROUNDING * scale,
     )

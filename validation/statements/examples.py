@@ -97,7 +97,7 @@ def kinds_of(subject: str) -> list[Kind]:
     if subject == "theorems":
         return []
     try:
-        from ..strategies import programs as strategies
+        from .. import strategies
     except ImportError as error:
         if (error.name or "").split(".")[0] != "hypothesis":
             raise

@@ -8,10 +8,10 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from ...formulations.arrays import Floats
 from ...formulations.markets.fisher import FisherMarket
 from ...formulations.markets.market import Market
 from ...formulations.markets.volatile import FamilyName, VolatileFisherMarket
-from ...formulations.program.model import Floats
 
 #: Substitutes and complements, near and far from the Cobb-Douglas limit at 0; binary fractions, save the middle two.
 RHOS = (0.5, -1.0, 0.25, 0.9, -0.1, 0.0625, -4.0)

@@ -103,7 +103,7 @@ def windows(
         round_s=ROUND_S,
         ftf_power=draw(st.sampled_from([0.0, 1.0, 5.0])),
         makespan_weight=draw(st.sampled_from([0.0, 1e-3, 0.1, 1.0, 10.0])),
-        makespan_scale=draw(st.sampled_from([None, 60.0, 600.0])),
+        makespan_scale=draw(st.sampled_from([None, 60.0, 600.0])),  # type: ignore[arg-type]  # None: the default
         gang_weighted=draw(st.booleans()),
         utility_floor=draw(st.sampled_from([1e-6, 1e-2])),
         restart_penalty=draw(restart_penalty) if isinstance(restart_penalty, SearchStrategy) else restart_penalty,

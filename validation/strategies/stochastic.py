@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from ...formulations.arrays import Floats
 from ...formulations.markets.stochastic.chain import JobChain
 from ...formulations.markets.stochastic.market import StochasticMarket
-from ...formulations.program.model import Floats
 
 
 @st.composite

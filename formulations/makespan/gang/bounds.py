@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...program.model import Indices
+from ...arrays import Indices
 
 # Denominators of the rounded dual feasible functions; finer ones prove no more in practice.
 MOST_ROUNDED = 64

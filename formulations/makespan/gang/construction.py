@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...program.model import Indices
+from ...arrays import Indices
 from .schedule import GangSchedule
 
 # Numbers of rounds tried one by one beyond the bound; after that in steps that double.

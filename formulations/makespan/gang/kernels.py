@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ...compiled import compiled
 
 
-@njit(cache=True)
+@compiled()
 def dealt(order: Any, counts: Any, gangs: Any, gpus: int, rounds: int) -> Any:
     """Give each job, in `order`, its counts[j] least loaded rounds of the first `rounds`; ties go to the earlier round.
 
@@ -49,7 +50,7 @@ def dealt(order: Any, counts: Any, gangs: Any, gpus: int, rounds: int) -> Any:
     return out
 
 
-@njit(cache=True)
+@compiled()
 def filled(order: Any, counts: Any, gangs: Any, gpus: int, rounds: int) -> Any:
     """Fill the rounds one by one: first jobs that have no round to spare, then any that fits, in `order`.
 
@@ -96,7 +97,7 @@ def filled(order: Any, counts: Any, gangs: Any, gpus: int, rounds: int) -> Any:
     return np.empty((2, 0), np.int64) if count else out
 
 
-@njit(cache=True)
+@compiled()
 def started(order: Any, counts: Any, gangs: Any, gpus: int) -> Any:
     """Return the start of every job, shape (N,): whenever GPUs come free, the first jobs in `order` that fit begin."""
     starts = np.zeros(len(counts), np.int64)

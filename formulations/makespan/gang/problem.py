@@ -1,27 +1,34 @@
-"""GangMakespan: in which rounds each job holds its GPUs, so that the last one ends as soon as possible."""
+"""GangMakespan: in which rounds each job holds its GPUs, so that the last one ends soonest; its programs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...arrays import Floats, Indices
 from ...checks import as_flag, as_integer, as_integers, same_length
 from ...errors import InvalidInput
-from ...program.model import Floats, Indices, ProblemClass, Program, Residuals
+from ...program.builder import ProgramBuilder
+from ...program.data import ProblemClass, Residuals
+from ...program.formulation import Formulation
+from ...program.model import Program
 from .bounds import round_bound
-from .construction import listed, packed
+from .construction import from_starts, listed, packed
 from .schedule import GangSchedule, worst_gang_fault
 
 # Rounds of all jobs together, and GPUs of a cluster: schedules list the rounds of every job on their way.
 MOST_ROUNDS = 20_000_000
+# Sets of widths, and entries of a program, beyond which it is refused: no solver would end.
+MOST_PATTERNS = 20_000
+MOST_ENTRIES = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class GangMakespan:
+class GangMakespan(Formulation[GangSchedule]):
     """Finish jobs of fixed width as soon as possible: job j holds `gangs[j]` of the GPUs in `rounds[j]` rounds.
 
     Parameters
@@ -60,8 +67,7 @@ class GangMakespan:
     gpus: int
     preemptive: bool = True
 
-    sense: ClassVar[Literal["min"]] = "min"
-    problem_class: ClassVar[ProblemClass] = ProblemClass.MILP
+    sense = "min"
     reference: ClassVar[str] = "Zheng et al., Shockwave, NSDI 2023, Section 8 (OSSP)"
 
     def __post_init__(self) -> None:
@@ -82,7 +88,7 @@ class GangMakespan:
         return "PreemptiveGangMakespan" if self.preemptive else "GangMakespan"
 
     @property
-    def forms(self) -> tuple[str, ...]:
+    def forms(self) -> tuple[str, ...]:  # type: ignore[override]
         """ "time_indexed", and with preemption "patterns" for small clusters."""
         return ("time_indexed", "patterns") if self.preemptive else ("time_indexed",)
 
@@ -103,6 +109,11 @@ class GangMakespan:
             return packed(self.rounds, self.gangs, self.gpus, self.lower_bound)
         return listed(self.rounds, self.gangs, self.gpus)
 
+    def class_of(self, form: str | None = None) -> ProblemClass:
+        """Return MILP."""
+        self.check_form(form)
+        return ProblemClass.MILP
+
     def program(self, form: str = "time_indexed") -> Program:
         """Return the problem as a MILP over the rounds of `list_plan`.
 
@@ -112,27 +123,21 @@ class GangMakespan:
             "time_indexed" has a binary for each job and round: whether it runs then, or without preemption begins then.
             "patterns" counts how many rounds hold each set of widths; InvalidInput where there are too many.
         """
-        from . import programs as gang_programs
-
-        self._check_form(form)
+        self.check_form(form)
         if form == "patterns":
-            return gang_programs.patterns(self)
-        return gang_programs.shared(self) if self.preemptive else gang_programs.through(self)
+            return _patterns_program(self)
+        return _preemptive_program(self) if self.preemptive else _nonpreemptive_program(self)
 
     def decode(self, values: Floats, duals: Floats | None = None, form: str = "time_indexed") -> GangSchedule:
         """Turn column values of the program into a schedule."""
-        from . import programs as gang_programs
-
-        self._check_form(form)
-        return gang_programs.decode(self, values, form)
+        self.check_form(form)
+        return _decoded(self, values, form)
 
     def encode(self, plan: GangSchedule, form: str = "time_indexed") -> Floats:
         """Turn a schedule into column values of the program, for a warm start."""
-        from . import programs as gang_programs
-
-        self._check_form(form)
+        self.check_form(form)
         self.check_plan(plan)
-        return gang_programs.encode(self, plan, form)
+        return _encoded(self, plan, form)
 
     def check_plan(self, plan: GangSchedule, field: str = "plan") -> None:
         """Raise InvalidInput unless `plan` is a schedule of these jobs on this cluster."""
@@ -149,10 +154,6 @@ class GangMakespan:
         """Return the makespan: a gap of .01 is 1% of it."""
         return max(1.0, abs(objective))
 
-    def _check_form(self, form: str) -> None:
-        if form not in self.forms:
-            raise InvalidInput("form", form, f"must be one of {', '.join(self.forms)}")
-
     def __repr__(self) -> str:
         how = "round-preemptive" if self.preemptive else "non-preemptive"
         return f"<GangMakespan: {len(self.rounds)} jobs, {self.gpus} GPUs, {how}>"
@@ -160,3 +161,174 @@ class GangMakespan:
 
 def _read(name: str, values: ArrayLike, minimum: int) -> Indices:
     return as_integers(name, values, minimum=minimum, maximum=MOST_ROUNDS)
+
+
+def _preemptive_program(problem: GangMakespan) -> Program:
+    """Choose who runs in which round: ``run[j, t] = 1``; used rounds come first, and their number is minimised."""
+    jobs, horizon = len(problem.rounds), problem.list_plan.makespan
+    _check_size(jobs * horizon)
+    low = min(problem.lower_bound, horizon)
+    build = ProgramBuilder(sense="min")
+    job, t = np.arange(jobs), np.arange(horizon)
+    run = build.add_binaries("run", (jobs, horizon))
+    used = build.add_columns("used", (horizon,), lower=t < low, upper=1.0, integer=True)
+    build.add_rows("rounds", job.shape, terms=[(job[:, None], run, 1.0)], lower=problem.rounds, upper=problem.rounds)
+    gangs = problem.gangs[:, None].astype(float)
+    build.add_rows("gpus", t.shape, terms=[(t, run, gangs), (t, used, -float(problem.gpus))], upper=0.0)
+    build.add_rows(
+        "in_order", (max(0, horizon - 1),), terms=[(t[:-1], used[:-1], 1.0), (t[:-1], used[1:], -1.0)], lower=0
+    )
+    build.set_objective([(used, 1.0)])
+    return build.program()
+
+
+def _nonpreemptive_program(problem: GangMakespan) -> Program:
+    """Choose when each job begins: ``begin[j, t] = 1``; it holds its GPUs until its rounds are done."""
+    horizon = problem.list_plan.makespan
+    job, t = _begins(problem)
+    _check_size(int(problem.rounds[job].sum()))
+    build = ProgramBuilder(sense="min")
+    begin = build.add_binaries("begin", job.shape)
+    low = min(problem.lower_bound, horizon)
+    makespan = build.add_columns("makespan", (1,), lower=low, upper=horizon, integer=True)
+    jobs = np.arange(len(problem.rounds))
+    once = (problem.rounds > 0).astype(float)
+    build.add_rows("one_begin", jobs.shape, terms=[(job, begin, 1.0)], lower=once, upper=once)
+    lengths = problem.rounds[job]
+    at = np.repeat(t, lengths) + np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    build.add_rows(
+        "gpus",
+        (horizon,),
+        terms=[(at, np.repeat(begin, lengths), np.repeat(problem.gangs[job], lengths))],
+        upper=problem.gpus,
+    )
+    build.add_rows("ends", jobs.shape, terms=[(job, begin, t + lengths), (jobs, makespan[0], -1.0)], upper=0.0)
+    build.set_objective([(makespan, 1.0)])
+    return build.program()
+
+
+def _patterns_program(problem: GangMakespan) -> Program:
+    """Choose how many rounds hold which widths: ``repeat[p]`` rounds of pattern p.
+
+    Jobs of one width differ in their rounds n only. Such rounds can be dealt out so that no job gets two of one round
+    if and only if, for every s, the rounds hold at least as many of the width, counted up to s in each, as the s
+    longest jobs need (Gale 1957, Ryser 1957). So more than is needed does no harm, and patterns to which no width can
+    be added suffice.
+    """
+    held, classes = _patterns(problem)
+    build = ProgramBuilder(sense="min")
+    repeat = build.add_columns("repeat", (len(held),), upper=float(problem.rounds.sum()), integer=True)
+    for c, members in enumerate(classes):
+        most = int(held[:, c].max(initial=0))
+        lengths = np.sort(problem.rounds[members])[::-1]
+        needed = np.cumsum(lengths)[: max(0, most)].astype(float)
+        if most:
+            needed[-1] = float(lengths.sum())  # no round holds more: the last row is of all jobs
+        s = np.arange(most)
+        counted = np.minimum(held[:, c], s[:, None] + 1)
+        build.add_rows(f"width_{c}", (most,), terms=[(s[:, None], repeat, counted)], lower=needed)
+    build.add_rows("bound", (1,), terms=[(0, repeat, 1.0)], lower=float(problem.lower_bound))
+    build.set_objective([(repeat, 1.0)])
+    return build.program()
+
+
+def _decoded(problem: GangMakespan, values: Floats, form: str) -> GangSchedule:
+    """Turn column values of the program in this form into a schedule."""
+    rounds, gangs, gpus = problem.rounds, problem.gangs, problem.gpus
+    if form == "patterns":
+        return _dealt(problem, np.rint(values).astype(np.int64))
+    if problem.preemptive:
+        run = values[: len(rounds) * problem.list_plan.makespan].reshape(len(rounds), -1) > 0.5
+        job, at = np.nonzero(run)
+        return GangSchedule.of_rounds(gangs, gpus, job, at)
+    job, t = _begins(problem)
+    chosen = values[: len(job)] > 0.5
+    starts = np.zeros(len(rounds), dtype=np.int64)
+    starts[job[chosen]] = t[chosen]
+    return from_starts(rounds, gangs, gpus, starts)
+
+
+def _encoded(problem: GangMakespan, plan: GangSchedule, form: str) -> Floats:
+    """Turn a schedule into column values of the program; nan where it is longer than the program reaches."""
+    grants, horizon = plan.grants, problem.list_plan.makespan
+    if form == "patterns":
+        held, classes = _patterns(problem)
+        counts = np.stack([grants[members].sum(axis=0) for members in classes], axis=1) if classes else grants.T[:, :0]
+        repeat = np.zeros(len(held))
+        for count in counts:
+            holds = np.flatnonzero((held >= count).all(axis=1))
+            if not len(holds):
+                return np.full(len(held), np.nan)
+            repeat[holds[0]] += 1
+        return repeat
+    if problem.preemptive:
+        if plan.makespan > horizon:
+            return np.full(len(problem.rounds) * horizon + horizon, np.nan)
+        run = np.zeros((len(problem.rounds), horizon))
+        run[:, : plan.makespan] = grants
+        used = np.arange(horizon) < max(plan.makespan, problem.lower_bound)
+        return np.concatenate([run.ravel(), used])
+    job, t = _begins(problem)
+    first = np.full(len(problem.rounds), -1)
+    first[plan.job[::-1]] = plan.start[::-1]
+    return np.append((first[job] == t).astype(float), float(plan.makespan))
+
+
+def count_patterns(problem: GangMakespan) -> int | None:
+    """Return how many patterns there are, None if too many."""
+    try:
+        return len(_patterns(problem)[0])
+    except InvalidInput:
+        return None
+
+
+def _begins(problem: GangMakespan) -> tuple[Indices, Indices]:
+    """Return job and round of every column ``begin``."""
+    room = np.where(problem.rounds > 0, problem.list_plan.makespan - problem.rounds + 1, 0)
+    job = np.repeat(np.arange(len(room)), room)
+    return job, np.arange(len(job)) - np.repeat(np.cumsum(room) - room, room)
+
+
+def _patterns(problem: GangMakespan) -> tuple[Indices, list[Indices]]:
+    """Return the patterns, shape (P, C), from the widest class on, and the jobs of each class."""
+    real = np.flatnonzero(problem.rounds > 0)
+    widths = np.unique(problem.gangs[real])[::-1]
+    classes = [real[problem.gangs[real] == width] for width in widths]
+    found: list[tuple[int, ...]] = []
+
+    def extend(held: tuple[int, ...], free: int) -> None:
+        c = len(held)
+        if c == len(widths):
+            if all(
+                free < width or count == len(jobs) for width, count, jobs in zip(widths, held, classes, strict=True)
+            ):
+                if len(found) == MOST_PATTERNS:
+                    raise InvalidInput("form", "patterns", f"more than {MOST_PATTERNS} sets of widths fill a round")
+                found.append(held)
+            return
+        for count in range(min(len(classes[c]), free // int(widths[c])), -1, -1):
+            extend((*held, count), free - count * int(widths[c]))
+
+    extend((), problem.gpus)
+    return np.array(found, dtype=np.int64).reshape(len(found), len(widths)), classes
+
+
+def _dealt(problem: GangMakespan, repeat: Indices) -> GangSchedule:
+    """Deal the rounds of the chosen patterns out: the longest job first, to the rounds with most of its width left."""
+    held, classes = _patterns(problem)
+    rounds_of = np.repeat(np.arange(len(held)), np.maximum(repeat, 0))
+    jobs, at = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for c, members in enumerate(classes):
+        left = held[rounds_of, c].copy()
+        for j in members[np.argsort(-problem.rounds[members], kind="stable")]:
+            chosen = np.argsort(-left, kind="stable")[: problem.rounds[j]]
+            chosen = chosen[left[chosen] > 0]
+            left[chosen] -= 1
+            jobs.append(np.full(len(chosen), j))
+            at.append(chosen)
+    return GangSchedule.of_rounds(problem.gangs, problem.gpus, np.concatenate(jobs), np.concatenate(at))
+
+
+def _check_size(entries: int) -> None:
+    if entries > MOST_ENTRIES:
+        raise InvalidInput("form", "time_indexed", f"the program would have {entries} entries: use a special backend")

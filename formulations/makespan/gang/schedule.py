@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays import Indices
 from ...errors import InvalidInput
-from ...program.model import Indices
 
 if TYPE_CHECKING:
     from os import PathLike

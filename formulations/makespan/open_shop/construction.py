@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ...program.model import Floats
+from ...arrays import Floats
 from .schedule import ShopSchedule
 
 # Bits of the longest load that the decomposition counts in: whole numbers of so many bits are exact.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from ...program.model import Indices
+from ...arrays import Indices
+from ...compiled import compiled
 
 
-@njit(cache=True)
+@compiled()
 def decomposed(work: Indices) -> tuple[Any, Any, Any, Any, Any]:
     """Cut a table of whole numbers, shape (n, m), into matchings that last as long as its fullest row or column.
 
@@ -80,7 +80,7 @@ def decomposed(work: Indices) -> tuple[Any, Any, Any, Any, Any]:
     return count, job, machine, start, end
 
 
-@njit(cache=True)
+@compiled()
 def _match(table: Indices, row: int, column_of: Indices, row_of: Indices) -> None:
     """Give `row` a column by a shortest path of changes; there is one, since every row and column has the same sum."""
     size = len(column_of)
@@ -112,7 +112,7 @@ def _match(table: Indices, row: int, column_of: Indices, row_of: Indices) -> Non
                 tail += 1
 
 
-@njit(cache=True)
+@compiled()
 def listed(times: Any, rule: int) -> Any:
     """Return starts, shape (n, m), of the greedy list: again and again the operation that can start first.
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
+from ...arrays import Floats, Indices
 from ...checks import as_flag, as_reals
 from ...errors import InvalidInput
 from ...program.builder import ProgramBuilder
-from ...program.model import Floats, Indices, ProblemClass, Program, Residuals
+from ...program.data import ProblemClass, Residuals
+from ...program.formulation import Formulation
+from ...program.model import Program
 from .construction import from_starts, list_schedule, longest_load, preemptive_schedule
 from .schedule import ShopSchedule, worst_fault
 
@@ -23,7 +26,7 @@ COMFORTABLE = (1.0, 1e6)
 
 
 @dataclass(frozen=True, eq=False)
-class OpenShop:
+class OpenShop(Formulation[ShopSchedule]):
     """Finish all operations of all jobs as soon as possible; a job's operations may run in any order.
 
     Each job has one operation on each machine. A machine works on one job at a time, and a job is worked on by one
@@ -59,7 +62,7 @@ class OpenShop:
     times: Floats
     preemptive: bool = False
 
-    sense: ClassVar[Literal["min"]] = "min"
+    sense = "min"
     reference: ClassVar[str] = "Gonzalez and Sahni 1976"
 
     def __post_init__(self) -> None:
@@ -74,13 +77,13 @@ class OpenShop:
         return "PreemptiveOpenShop" if self.preemptive else "OpenShop"
 
     @property
-    def forms(self) -> tuple[str, ...]:
+    def forms(self) -> tuple[str, ...]:  # type: ignore[override]
         """ "loads", a linear program, with preemption; "disjunctive", a mixed-integer one, without."""
         return ("loads",) if self.preemptive else ("disjunctive",)
 
-    @property
-    def problem_class(self) -> ProblemClass:
-        """LP with preemption, MILP without."""
+    def class_of(self, form: str | None = None) -> ProblemClass:
+        """Return LP with preemption, MILP without."""
+        self.check_form(form)
         return ProblemClass.LP if self.preemptive else ProblemClass.MILP
 
     @cached_property
@@ -108,19 +111,19 @@ class OpenShop:
         (Birkhoff and von Neumann). "disjunctive": of two operations of one job or one machine, one comes first; the
         mirror image of a schedule is as good, so that the first of these choices is fixed.
         """
-        self._check_form(form)
+        self.check_form(form)
         return self._loads() if self.preemptive else self._disjunctive()
 
     def decode(self, values: Floats, duals: Floats | None = None, form: str | None = None) -> ShopSchedule:
         """Turn column values of the program into a schedule with every operation as early as its order allows."""
-        self._check_form(form)
+        self.check_form(form)
         if self.preemptive:
             return preemptive_schedule(self.times)
         return from_starts(self.times, values[: self.times.size].reshape(self.times.shape) * self.unit)
 
     def encode(self, plan: ShopSchedule, form: str | None = None) -> Floats:
         """Turn a schedule into column values of the program, for a warm start; its mirror image where that fits."""
-        self._check_form(form)
+        self.check_form(form)
         self.check_plan(plan)
         if self.preemptive:
             return np.array([plan.makespan / self.unit])
@@ -200,10 +203,6 @@ class OpenShop:
         build.add_rows("end", row.shape, terms=[(row, makespan[0], 1.0), (row, start, -1.0)], lower=work)
         build.set_objective([(makespan, self.unit)])
         return build.program()
-
-    def _check_form(self, form: str | None) -> None:
-        if form is not None and form not in self.forms:
-            raise InvalidInput("form", form, f"must be one of {', '.join(self.forms)}")
 
     def __repr__(self) -> str:
         jobs, machines = self.times.shape

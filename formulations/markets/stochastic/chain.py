@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...arrays import Floats
 from ...checks import as_integer, as_real, as_reals
 from ...errors import InvalidInput
-from ...program.model import Floats
 
 # How far from 1 the sum of probabilities may be; beyond rounding, a row is wrong.
 SUM_TOLERANCE = 1e-9

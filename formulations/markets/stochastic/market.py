@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ...checks import as_integer, as_real, as_reals
+from ...arrays import Floats
 from ...errors import InvalidInput
-from ...program.model import Floats, ProblemClass, Program, Residuals
-from .chain import JobChain
+from ...program.data import ProblemClass, Residuals
+from ...program.formulation import Formulation
+from ...program.model import Program
+from .data import StochasticData
 from .plan import StochasticPlan
-from .process import Process, joint_process, own_process
-
-MOST_ROUNDS = 10_000
+from .process import Process
+from .programs import decoded_policy, encoded, stochastic_program
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StochasticMarket:
+class StochasticMarket(StochasticData, Formulation[StochasticPlan]):
     """Maximise ``sum_i B_i log E[U_i]`` over policies for jobs that are finite Markov chains.
 
     In each of T rounds every job is given one action of its grid, which earns it a utility and moves its state; E[U_i]
@@ -30,7 +27,8 @@ class StochasticMarket:
 
     - "decoupled" (the default): every job looks at its own state only, and the capacity of a round holds in
       expectation. A relaxation of "joint", and the only form for more than a few jobs.
-    - "joint": one policy sees all states, and every round keeps the capacity on every path. Exact; tiny instances.
+    - "joint", the paper's: one policy sees all states, and every round keeps the capacity on every path. Exact; tiny
+      instances.
     - "decoupled-deterministic", "joint-deterministic": the same with one certain action in each round and state, by
       binaries. They may have no plan at all: two jobs and one indivisible unit in one round.
 
@@ -55,8 +53,11 @@ class StochasticMarket:
     Notes
     -----
     Eq. 6, Appendix F of P. Zheng et al. ("Shockwave: Fair and Efficient Cluster Scheduling for Dynamic Adaptation in
-    Machine Learning", NSDI 2023), with the standard flow constraints of occupancy measures (E. Altman, "Constrained
-    Markov Decision Processes", Chapman and Hall, 1999). What the appendix states differently is in docs/errata.md.
+    Machine Learning", NSDI 2023). Its program is the "joint" one: a probability for each round, the states of all jobs
+    and the amounts of all, 0 where the amounts exceed the capacity, with the flow constraints of occupancy measures (E.
+    Altman, "Constrained Markov Decision Processes", Chapman and Hall, 1999). Eq. 6 sums utility over t = 1, ..., T - 1;
+    here every round earns, so that Eq. 6 is "joint" with one round less. The text of the appendix restricts itself to
+    deterministic policies: "joint-deterministic". The decoupled forms are not in the paper (docs/errata.md).
 
     Examples
     --------
@@ -70,91 +71,28 @@ class StochasticMarket:
     [0.5, 0.5]
     """
 
-    chains: tuple[JobChain, ...]
-    budgets: Floats
-    capacities: Floats
-    rounds: int
-
-    sense: ClassVar[Literal["max"]] = "max"
+    sense = "max"
     reference: ClassVar[str] = "Zheng et al., Shockwave, NSDI 2023, Appendix F"
-    form_classes: ClassVar[Mapping[str, ProblemClass]] = {
-        "decoupled": ProblemClass.LOG,
-        "joint": ProblemClass.LOG,
-        "decoupled-deterministic": ProblemClass.MILOG,
-        "joint-deterministic": ProblemClass.MILOG,
-    }
-    forms: ClassVar[tuple[str, ...]] = tuple(form_classes)
+    forms = ("decoupled", "joint", "decoupled-deterministic", "joint-deterministic")
 
-    def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "chains", _checked_chains(self.chains))
-        put(self, "rounds", as_integer("rounds", self.rounds, minimum=1, maximum=MOST_ROUNDS))
-        budgets = as_reals("budgets", self.budgets, above=0.0)
-        if len(budgets) != len(self.chains):
-            raise InvalidInput("budgets", f"{len(budgets)} values", f"there are {len(self.chains)} chains")
-        with np.errstate(over="ignore"):
-            total = float(budgets.sum())
-        if not math.isfinite(total):
-            raise InvalidInput("budgets", float(budgets.max()), "their sum must be finite")
-        put(self, "budgets", budgets)
-        put(self, "capacities", _checked_capacities(self.capacities, self.num_resources, self.rounds))
-        with np.errstate(over="ignore", invalid="ignore"):
-            alone = self.best_alone
-        for job in np.flatnonzero(~((alone > 0) & np.isfinite(alone))):
-            why = "gains nothing even with nobody beside it" if not alone[job] > 0 else "its utilities are too large"
-            raise InvalidInput("chains", self.chains[job], why, index=int(job))
-
-    @property
-    def num_resources(self) -> int:
-        """J."""
-        return int(self.chains[0].demands.shape[1])
-
-    @property
-    def total_budget(self) -> float:
-        """Return the sum of the budgets, B."""
-        return math.fsum(self.budgets)
-
-    @property
-    def capacity_units(self) -> Floats:
-        """The unit in which a use beyond capacity counts: the capacity, or 1 where there is none; shape (J, T)."""
-        return np.where(self.capacities > 0, self.capacities, 1.0)
-
-    @cached_property
-    def best_alone(self) -> Floats:
-        """Greatest expected utility of each job with nobody beside it, shape (N,)."""
-        return np.array([process.best_alone() for process in self._own_processes])
-
-    @cached_property
-    def _own_processes(self) -> tuple[Process, ...]:
-        return tuple(own_process(chain, job, self.capacities) for job, chain in enumerate(self.chains))
-
-    @cached_property
-    def _joint_processes(self) -> tuple[Process, ...]:
-        return (joint_process(self.chains, self.capacities),)
+    def class_of(self, form: str | None = None) -> ProblemClass:
+        """Return LOG, or MILOG for a deterministic form."""
+        deterministic = self.check_form(form).endswith("deterministic")
+        return ProblemClass.MILOG if deterministic else ProblemClass.LOG
 
     def processes(self, form: str = "decoupled") -> tuple[Process, ...]:
-        """Return the decision processes of a form: every job's own, or the one of all.
-
-        Raises
-        ------
-        UnsupportedProblem
-            If the product of the chains is too large for a joint form.
-        """
-        self._check_form(form)
-        return self._joint_processes if form.startswith("joint") else self._own_processes
+        """Return the decision processes of a form; InvalidInput if there is none, UnsupportedProblem if too large."""
+        self.check_form(form)
+        return super().processes(form)
 
     def program(self, form: str = "decoupled") -> Program:
         """Return the program of a form over the probabilities of rounds, states and actions."""
-        from .programs import stochastic_program
-
-        self._check_form(form)
+        self.check_form(form)
         return stochastic_program(self, form)
 
     def decode(self, values: Floats, duals: Floats | None = None, form: str = "decoupled") -> StochasticPlan:
         """Turn column values of `program(form)` into the policy they stand for, and duals into prices."""
-        from .programs import decoded_policy
-
-        self._check_form(form)
+        self.check_form(form)
         prices = None
         if form == "decoupled" and duals is not None:
             prices = (
@@ -164,9 +102,7 @@ class StochasticMarket:
 
     def encode(self, plan: StochasticPlan, form: str = "decoupled") -> Floats:
         """Turn a plan into column values of `program(form)`, for a warm start; a joint plan serves every form."""
-        from .programs import encoded
-
-        self._check_form(form)
+        self.check_form(form)
         own = self._own(plan)
         if form.startswith("joint") and not own.is_joint:
             raise InvalidInput("plan", plan.form, f"a decoupled plan says nothing of the {form} program")
@@ -192,10 +128,6 @@ class StochasticMarket:
         objective = self.welfare(plan.utilities)
         return objective, Residuals(bound=max(bound, 0.0), row=max(0.0, *over), integrality=fractions)
 
-    def welfare(self, utilities: Floats) -> float:
-        """Return ``sum_i B_i log U_i`` for utilities, shape (N,); -inf if one of them is not positive."""
-        return math.fsum(self.budgets * np.log(utilities)) if (utilities > 0).all() else -math.inf
-
     def gap_scale(self, objective: float) -> float:
         """Return the sum of the budgets: at a gap g the geometric mean of utilities is within exp(-g) of the best."""
         return self.total_budget
@@ -209,10 +141,6 @@ class StochasticMarket:
             raise InvalidInput("plan.policy", [np.shape(part) for part in plan.policy], f"must have shapes {shapes}")
         return plan if plan.market is self else replace(plan, market=self)
 
-    def _check_form(self, form: str) -> None:
-        if form not in self.forms:
-            raise InvalidInput("form", form, f"must be one of {', '.join(self.forms)}")
-
     def __repr__(self) -> str:
         states = sum(chain.num_states for chain in self.chains)
         return f"<StochasticMarket: {len(self.chains)} jobs of {states} states in all, {self.rounds} rounds>"
@@ -223,28 +151,3 @@ def _excess(process: Process, occupancy: Floats, market: StochasticMarket) -> An
     taken = (occupancy.sum(axis=1) > 0) & ~process.allowed
     over = (process.demands[None] - market.capacities.T[:, None]) / market.capacity_units.T[:, None]
     return np.where(taken, over.max(axis=2), 0.0).max()
-
-
-def _checked_chains(chains: Sequence[JobChain]) -> tuple[JobChain, ...]:
-    if not isinstance(chains, Iterable):
-        raise InvalidInput("chains", chains, "must be a sequence of JobChain")
-    kept = tuple(chains)
-    if not kept:
-        raise InvalidInput("chains", "[]", "must not be empty")
-    for index, chain in enumerate(kept):
-        if not isinstance(chain, JobChain):
-            raise InvalidInput("chains", type(chain).__name__, "must be a JobChain", index=index)
-        count, first = chain.demands.shape[1], kept[0].demands.shape[1]
-        if count != first:
-            raise InvalidInput("chains", chain, f"takes of {count} resources, chains[0] of {first}", index=index)
-    return kept
-
-
-def _checked_capacities(capacities: ArrayLike, resources: int, rounds: int) -> Floats:
-    """Return the capacities with shape (J, T)."""
-    dimensions = np.ndim(capacities)
-    if resources == 1 and dimensions == 0:
-        capacities = [as_real("capacities", capacities, minimum=0.0)] * rounds
-    if resources == 1 and dimensions < 2:
-        return as_reals("capacities", capacities, minimum=0.0, shape=(rounds,)).reshape(1, rounds)
-    return as_reals("capacities", capacities, minimum=0.0, shape=(resources, rounds), ndim=2)

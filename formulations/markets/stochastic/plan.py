@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...arrays import Floats, Indices
 from ...errors import InvalidInput
-from ...program.model import Floats, Indices
+from .data import StochasticData
+from .process import Process
 
 if TYPE_CHECKING:
     from os import PathLike
-
-    from .market import StochasticMarket
-    from .process import Process
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,7 +38,7 @@ class StochasticPlan:
         spend their budgets.
     """
 
-    market: StochasticMarket
+    market: StochasticData
     form: str
     policy: tuple[Floats, ...]
     prices: Floats | None = None

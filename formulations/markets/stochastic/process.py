@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays import Floats, Indices
 from ...errors import UnsupportedProblem
-from ...program.model import Floats, Indices
 from .chain import JobChain
 
 # Amounts such as .1 + .2 fit a capacity of .3.

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...arrays import Floats, Indices
 from ...program.builder import ProgramBuilder, Term
-from ...program.model import Floats, Indices, Program
+from ...program.model import Program
+from .data import StochasticData
+from .plan import StochasticPlan
 from .process import Process
-
-if TYPE_CHECKING:
-    from .market import StochasticMarket
-    from .plan import StochasticPlan
 
 # A state less probable than this counts as never reached: what a solver leaves there is rounding.
 REACHED = 1e-12
 
 
-def stochastic_program(market: StochasticMarket, form: str) -> Program:
+def stochastic_program(market: StochasticData, form: str) -> Program:
     """Return the program: ``occupancy`` is the probability of each cell (round, state, action) that can be reached.
 
     Utilities inside the logarithms are divided by what each job could have alone, capacity rows by the capacity.
@@ -83,7 +81,7 @@ def policy_of(process: Process, cells: Floats, form: str) -> Floats:
     return np.where(reached, policy, idle)
 
 
-def decoded_policy(market: StochasticMarket, values: Floats, form: str) -> tuple[Floats, ...]:
+def decoded_policy(market: StochasticData, values: Floats, form: str) -> tuple[Floats, ...]:
     """Return the policy of column values of the program in this form."""
     processes = market.processes(form)
     count = sum(len(process.cells[0]) for process in processes)
@@ -92,7 +90,7 @@ def decoded_policy(market: StochasticMarket, values: Floats, form: str) -> tuple
     return tuple(policy_of(process, part, form) for process, part in zip(processes, parts, strict=True))
 
 
-def encoded(market: StochasticMarket, plan: StochasticPlan, form: str) -> Floats:
+def encoded(market: StochasticData, plan: StochasticPlan, form: str) -> Floats:
     """Return column values of the program in this form; a randomised plan leaves the choices open."""
     processes = market.processes(form)
     same = plan.is_joint == form.startswith("joint")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ...compiled import compiled
 
 
-@njit(cache=True)
+@compiled()
 def cheapest_mixes(speeds: Any, rates: Any, gangs: Any, prices: Any, costs: Any, growth: Any, shares: Any) -> None:
     """Fill each job's least cost of its speed, its growth per step/s, and the shares that cost it; see `Levels`.
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...program.model import Floats, Indices
+from ...arrays import Floats, Indices
 
 # Newton's method on a convex function needs far fewer; it ends when a step no longer moves the level.
 MOST_STEPS = 100

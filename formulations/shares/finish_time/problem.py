@@ -8,10 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...arrays import Floats, Indices
 from ...checks import as_reals, same_length
 from ...errors import InvalidInput
 from ...program.builder import ProgramBuilder
-from ...program.model import Floats, Indices, ProblemClass, Program, Residuals
+from ...program.data import ProblemClass, Residuals
+from ...program.model import Program
 from ..polytope import GpuShares, SharePolytope
 from .levels import Levels
 
@@ -58,8 +60,9 @@ class FinishTimeFairness(SharePolytope):
     No linear program states it. The form "tangents" puts TANGENTS tangents for each job in its place, a relaxation, and
     its plan is judged by the true objective; the backend "finish_time" solves it to the last digits.
 
-    The bound is that of the plan's prices: see :meth:`bound_of`. Where several plans have the best level, the backend
-    "finish_time" gives the one nearest to the isolated shares (see there); general backends promise none of them.
+    The bound is that of the plan's prices: see :meth:`proved_bound`. Where several plans have the best level, the
+    backend "finish_time" gives the one nearest to the isolated shares (see there); general backends promise none of
+    them.
 
     Examples
     --------
@@ -79,10 +82,9 @@ class FinishTimeFairness(SharePolytope):
     isolated_elapsed_s: Floats
     isolated_rates: Floats
 
-    sense: ClassVar[str] = "min"
+    sense = "min"
     reference: ClassVar[str] = "Narayanan et al., Gavel, OSDI 2020, Section 4.2; Mahajan et al., Themis, NSDI 2020"
-    problem_class: ClassVar[ProblemClass] = ProblemClass.LP
-    forms: ClassVar[tuple[str, ...]] = ("tangents",)
+    forms = ("tangents",)
 
     def __post_init__(self) -> None:
         self._set_polytope(self.rates, self.gangs, self.gpus, runs=False)
@@ -132,7 +134,7 @@ class FinishTimeFairness(SharePolytope):
         self.check_plan(plan)
         return float(self.fairness_at(plan.shares).max()), self.residuals(plan.shares)
 
-    def bound_of(self, plan: GpuShares) -> float:
+    def proved_bound(self, plan: GpuShares) -> float:
         """Return the level that the plan's prices prove: no shares in P have a lower one, whatever the prices are.
 
         At a level rho job j must reach a speed, and at prices p (of a type's GPU for all the time) that costs it at
@@ -142,9 +144,14 @@ class FinishTimeFairness(SharePolytope):
         self.check_plan(plan)
         return max(self.levels.bracket[0], self.levels.proved(self.prices_of(plan)))
 
+    def class_of(self, form: str | None = None) -> ProblemClass:
+        """Return LP."""
+        self.check_form(form)
+        return ProblemClass.LP
+
     def program(self, form: str = "tangents") -> Program:
         """Return a linear relaxation: minimise the level, each job's speed above tangents of what it asks for."""
-        self._check_form(form)
+        self.check_form(form)
         job, kind = self._pairs()
         build = ProgramBuilder(sense="min")
         share = self._add_shares(build)
@@ -168,13 +175,13 @@ class FinishTimeFairness(SharePolytope):
 
     def decode(self, values: Floats, duals: Floats | None = None, form: str = "tangents") -> GpuShares:
         """Turn column values of the program into shares within P, priced by the duals of the capacities."""
-        self._check_form(form)
+        self.check_form(form)
         prices = None if duals is None else np.maximum(0.0, -duals[: self.num_types])
         return GpuShares(self._shares_of(values[:-1]), prices)
 
     def encode(self, plan: GpuShares, form: str = "tangents") -> Floats:
         """Turn shares into column values of the program, for a warm start."""
-        self._check_form(form)
+        self.check_form(form)
         self.check_plan(plan)
         level = max(self.levels.bracket[0], float(self.fairness_at(plan.shares).max()))
         return np.append(plan.shares[self._pairs()], level)

@@ -8,19 +8,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....formulations.assignment.goodput import GoodputAllocation
-from ....formulations.assignment.goodput_plan import GoodputPlan
-from ....formulations.program.model import Floats
-from ...backend import Answer, Availability, Backend, Progress, Task, unheard
+from ....formulations.arrays import Floats
+from ....formulations.assignment.goodput import GoodputAllocation, GoodputPlan
+from ...backend import Answer, Backend, Claim, Progress, Task, ignore_progress
+from ...deadline import Deadline
 from ...external.highs import BACKEND as HIGHS
 from ...options import Options
-from ...reductions.outer_approximation.solve import run_backend
-from ...result import CLOSED_GAP, Limit, Reason
+from ...reductions.run import run_backend
+from ...result import CLOSED_GAP, Limit
 from .prices import best_prices, filled
 
-VERSION = "1"
 # Beyond so many cells (jobs x GPUs) the exact table of one type gives way to prices.
 MOST_CELLS = 50_000_000
+# Cells of the table between two looks at the clock: some hundredths of a second.
+WORK = 20_000_000
+# Cells of the table per second that no machine exceeds: what would take too long even so is not begun.
+FASTEST = 4e9
 # The share of the gap asked for that the integer program may leave.
 GAP_SHARE = 0.5
 
@@ -28,33 +31,34 @@ GAP_SHARE = 0.5
 class Goodput(Backend):
     """One type of GPU: dynamic programming over jobs and GPUs, exact. Several types: prices and a small program.
 
+    One type takes the way of several as well if the table is too large, or will not be done within the time limit.
     The best prices of the types prove a bound, and give a plan after filling what is left of the GPUs. Configurations
     that, by the bound, no better plan can use are dropped; HiGHS decides among the others if the gap asks for it.
     """
 
     name = "goodput"
     licence = "Apache-2.0"
+    version = "1"
+    requires = ("numba",)
     formulations = frozenset({"GoodputAllocation"})
-    honours = frozenset({"threads", "seed", "log"})
-    uses = frozenset({"highs"})
-
-    def probe(self) -> Availability:
-        """Say whether numba is installed."""
-        return Availability.with_numba(VERSION)
+    supported_options = frozenset({"threads", "seed", "log"})
+    delegates_to = frozenset({"highs"})
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve the problem; a seed changes nothing, threads are for the integer program."""
-        options.no_own(self.name)
-        started = time.perf_counter()
+        self.backend_options(options)
+        deadline = Deadline.of(options)
         problem: GoodputAllocation = task.problem
+        plan = None
         if len(problem.gpus) == 1 and len(problem.goodputs) * (int(problem.gpus[0]) + 1) <= MOST_CELLS:
-            plan = _exact(problem)
+            plan = _exact(problem, deadline.at)
+        if plan is not None:
             if options.log:
                 sys.stdout.write(f"exact table: objective {problem.evaluate(plan)[0]:.10g}\n")
             note = "bound: the exact table over jobs and GPUs"
-            return Answer(claim=Reason.OPTIMAL, plan=plan, bound=problem.evaluate(plan)[0], notes=(note,))
-        prices, bound = best_prices(problem)
-        plan = filled(problem, prices)
+            return Answer(claim=Claim.SOLVED, plan=plan, bound=problem.evaluate(plan)[0], notes=(note,))
+        prices, bound = best_prices(problem, deadline.at)
+        plan = filled(problem, prices, deadline.at)
         objective = problem.evaluate(plan)[0]
         on_progress(objective, bound, plan)
         if options.log:
@@ -62,21 +66,33 @@ class Goodput(Backend):
         notes = ["bound: Lagrangian, by prices of the GPU types"]
         gap = max(options.abs_gap, max(options.rel_gap, CLOSED_GAP) * problem.gap_scale(objective))
         if bound - objective <= gap:
-            return Answer(claim=Reason.OPTIMAL, plan=plan, bound=bound, notes=tuple(notes))
-        left = None if options.time_limit is None else options.time_limit - (time.perf_counter() - started)
-        if left is not None and left <= 0:
-            return Answer(claim=Reason.FEASIBLE, limit=Limit.TIME, plan=plan, bound=bound, notes=tuple(notes))
-        return _decided(problem, plan, objective, bound, prices, replace(options, time_limit=left), notes)
+            return Answer(claim=Claim.SOLVED, plan=plan, bound=bound, notes=tuple(notes))
+        if deadline.passed:
+            bound = min(bound, problem.bound_at(np.zeros(len(prices))))  # the first prices may be far too high
+            return Answer(claim=Claim.STOPPED, limit=Limit.TIME, plan=plan, bound=bound, notes=tuple(notes))
+        return _decided(problem, plan, objective, bound, prices, deadline.options(), notes)
 
 
-def _exact(problem: GoodputAllocation) -> GoodputPlan:
-    """Return a best plan for one type of GPU."""
-    from .kernels import best_counts
+def _exact(problem: GoodputAllocation, deadline: float) -> GoodputPlan | None:
+    """Return a best plan for one type of GPU; None as soon as the table will not be done by the deadline."""
+    from .kernels import add_configurations, counts_of
 
+    length = int(problem.gpus[0]) + 1
+    ranks = np.arange(problem.goodputs.shape[2])
+    least_s = float(problem.allowed.sum(axis=(0, 1)) @ np.maximum(length - ranks, 0)) / FASTEST
+    if time.perf_counter() + least_s >= deadline:
+        return None
     job, _, rank = np.nonzero(problem.allowed & (problem.utilities > problem.idle_utility))
     gains = problem.utilities[job, 0, rank] - problem.idle_utility
-    starts = np.searchsorted(job, np.arange(len(problem.goodputs) + 1))
-    counts = best_counts(gains, starts, rank, int(problem.gpus[0]))
+    cells = np.append(0, np.cumsum(length - rank))
+    best, new, taken = np.zeros(length), np.zeros(length), np.zeros((len(problem.goodputs), length), np.int32)
+    began, done = time.perf_counter(), 0
+    while done < len(gains):
+        now = time.perf_counter()
+        if now >= deadline or (done and (now - began) * (cells[-1] / cells[done] - 1.0) > deadline - now):
+            return None
+        done = add_configurations(gains, job, rank, done, WORK, best, new, taken)
+    counts = counts_of(taken)
     return GoodputPlan(problem, np.zeros(len(counts), np.int64), counts)
 
 
@@ -102,7 +118,7 @@ def _decided(
 
     # GAP_SHARE of the gap is HiGHS's; the rest is room for rounding.
     asked = replace(options, rel_gap=GAP_SHARE * options.rel_gap, abs_gap=GAP_SHARE * options.abs_gap, warm_start=None)
-    answer = run_backend(HIGHS, Task(problem=problem, form="configurations", program=program), asked, unheard)
+    answer = run_backend(HIGHS, Task(problem=problem, form="configurations", program=program), asked, ignore_progress)
     what = f"HiGHS on {program.num_columns} of {int(problem.allowed.sum())} configurations"
     if answer.values is not None and program.residuals_at(answer.values).worst <= options.feasibility_tol:
         found = problem.decode(np.rint(answer.values), keep=keep)
@@ -111,13 +127,14 @@ def _decided(
             plan, objective = found, reached
             notes.append(f"plan: {what}")
     proved = bound
-    if answer.claim is Reason.INFEASIBLE:  # not even to give nobody anything: it cannot be
-        return Answer(claim=Reason.NUMERICAL, plan=plan, bound=bound, message=f"{what} claims that there is no plan")
+    if answer.claim is Claim.INFEASIBLE:  # not even to give nobody anything: it cannot be
+        return Answer(claim=Claim.FAILED, plan=plan, bound=bound, message=f"{what} claims that there is no plan")
     if answer.bound is not None and max(answer.bound, objective) < bound:
         # A plan without the dropped configurations is within HiGHS's bound; one with them is no better than ours was.
         proved = max(answer.bound, objective)
         notes.append(f"bound: {what}")
-    return Answer(claim=Reason.OPTIMAL, limit=answer.limit, plan=plan, bound=proved, notes=tuple(notes))
+    claim = Claim.SOLVED if answer.limit is None else Claim.STOPPED
+    return Answer(claim=claim, limit=answer.limit, plan=plan, bound=proved, notes=tuple(notes))
 
 
 BACKEND = Goodput()

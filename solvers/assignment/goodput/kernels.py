@@ -1,34 +1,81 @@
-"""Compiled loop of the goodput allocation with one type of GPU: the exact table over jobs and GPUs given out."""
+"""Compiled loops of the goodput allocation: the exact table of one type of GPU, and what jobs choose at prices."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ....formulations.compiled import compiled
 
 
-@njit(cache=True)
-def best_counts(gains: Any, starts: Any, counts: Any, gpus: Any) -> Any:
-    """Return how many GPUs each job gets so that the sum of gains is greatest, shape (N,); the first best count counts.
+@compiled()
+def add_configurations(
+    gains: Any, jobs: Any, counts: Any, start: int, work: int, best: Any, new: Any, taken: Any
+) -> Any:
+    """Add configurations from `start` on to the table, as many as `work` cells allow, at least one; return the next.
 
-    Job j may take ``counts[n]`` GPUs for a gain of ``gains[n]``, n in ``starts[j]:starts[j + 1]``, or none for 0.
+    Configuration n gives job ``jobs[n]`` (in order) ``counts[n]`` GPUs for a gain of ``gains[n]``. `best` holds the
+    greatest sum of gains of the jobs before by GPUs given out, `new` that with the present job, and `taken` the count
+    that each job then has, shapes (M + 1,), (M + 1,) and (N, M + 1), all 0 at first; the first best count counts.
     """
-    jobs = len(starts) - 1
-    best, new = np.zeros(gpus + 1), np.zeros(gpus + 1)
-    taken = np.zeros((jobs, gpus + 1), np.int32)
-    for j in range(jobs):
-        new[:] = best
-        for n in range(starts[j], starts[j + 1]):
-            count, gain = counts[n], gains[n]
-            for used in range(count, gpus + 1):
-                if best[used - count] + gain > new[used]:
-                    new[used] = best[used - count] + gain
-                    taken[j, used] = count
-        best, new = new, best
+    length, n = len(best), start
+    while n < len(gains) and (work > 0 or n == start):
+        if n > 0 and jobs[n] != jobs[n - 1]:
+            best[:] = new
+            work -= length
+        count, gain, row = counts[n], gains[n], taken[jobs[n]]
+        for used in range(count, length):
+            if best[used - count] + gain > new[used]:
+                new[used] = best[used - count] + gain
+                row[used] = count
+        work -= length - count
+        n += 1
+    return n
+
+
+@compiled()
+def counts_of(taken: Any) -> Any:
+    """Return how many GPUs each job has in the table's best plan, shape (N,)."""
+    jobs, length = taken.shape
     answer = np.zeros(jobs, np.int64)
-    left = gpus
+    left = length - 1
     for j in range(jobs - 1, -1, -1):
         answer[j] = taken[j, left]
         left -= answer[j]
     return answer
+
+
+@compiled()
+def choices(utilities: Any, idle: float, prices: Any) -> Any:
+    """Return the type and count that each job chooses at prices, and its utility less what it pays, shapes (N,).
+
+    The fewest GPUs of equals, then the first type, and none before any.
+    """
+    jobs, types, length = utilities.shape
+    kinds, counts, worth = np.zeros(jobs, np.int64), np.zeros(jobs, np.int64), np.full(jobs, idle)
+    for j in range(jobs):
+        for k in range(types):
+            for n in range(length):
+                paid = utilities[j, k, n] - prices[k] * n
+                if paid > worth[j] or (paid == worth[j] and n < counts[j]):
+                    kinds[j], counts[j], worth[j] = k, n, paid
+    return kinds, counts, worth
+
+
+@compiled()
+def best_change(utilities: Any, now: Any, kinds: Any, counts: Any, free: Any) -> Any:
+    """Return the job, type and count of the change that gains most within the free GPUs, and the gain.
+
+    The job's own GPUs are free for it as well. The first of equals; a gain of 0 or less changes nothing.
+    """
+    jobs, types, length = utilities.shape
+    at, most = (0, 0, 0), 0.0
+    for j in range(jobs):
+        for k in range(types):
+            room = free[k] + (counts[j] if kinds[j] == k else 0)
+            for n in range(min(room + 1, length)):
+                gain = utilities[j, k, n] - now[j]
+                if gain > most:
+                    at, most = (j, k, n), gain
+    return at, most

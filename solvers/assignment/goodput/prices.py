@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import time
 from typing import Any
 
 import numpy as np
 
-from ....formulations.assignment.goodput import GoodputAllocation
-from ....formulations.assignment.goodput_plan import GoodputPlan
-from ....formulations.program.model import Floats, Indices
+from ....formulations.arrays import Floats
+from ....formulations.assignment.goodput import GoodputAllocation, GoodputPlan
 
 MOST_CUTS = 200
 # The bound is good enough once cuts can lower it by no more than this, relatively.
@@ -16,13 +17,16 @@ PRECISION = 1e-9
 HALVINGS = 50
 
 
-def best_prices(problem: GoodputAllocation) -> tuple[Floats, float]:
+def best_prices(problem: GoodputAllocation, deadline: float = math.inf) -> tuple[Floats, float]:
     """Return prices, shape (K,), whose bound (`GoodputAllocation.bound_at`) is least, and the bound.
 
     The bound is convex in the prices, and each evaluation gives a line below it (the GPUs that the jobs would use); a
-    linear program over these lines gives the next prices (Kelley's cutting planes).
+    linear program over these lines gives the next prices (Kelley's cutting planes). The first prices are evaluated
+    whatever the deadline, a reading of `time.perf_counter`; every bound holds.
     """
     from scipy.optimize import linprog
+
+    from .kernels import choices
 
     jobs, types = len(problem.goodputs), len(problem.gpus)
     ranks = np.arange(problem.goodputs.shape[2])
@@ -32,10 +36,12 @@ def best_prices(problem: GoodputAllocation) -> tuple[Floats, float]:
     prices, rows, sides = highest / 2, [], []
     best, least = prices, np.inf
     for _ in range(MOST_CUTS):
-        bound = problem.bound_at(prices)
+        type_of, count_of, worth = choices(problem.utilities, problem.idle_utility, prices)
+        bound = math.fsum([*worth.tolist(), *(prices * problem.gpus).tolist()]) / jobs
         if bound < least:
             best, least = prices, bound
-        type_of, count_of = _chosen(problem, prices)
+        if time.perf_counter() >= deadline:
+            break
         used = np.bincount(type_of, weights=count_of, minlength=types)
         slope = (problem.gpus - used) / jobs
         rows.append(np.append(slope, -1.0))
@@ -53,45 +59,39 @@ def best_prices(problem: GoodputAllocation) -> tuple[Floats, float]:
     return best, least
 
 
-def _chosen(problem: GoodputAllocation, prices: Floats) -> tuple[Indices, Indices]:
-    """Return the type and count that each job chooses at the prices; the fewest GPUs of equals, and none before any."""
-    jobs, _, length = problem.goodputs.shape
-    paid = (problem.utilities - prices[:, None] * np.arange(length)).transpose(0, 2, 1).reshape(jobs, -1)
-    pick = paid.argmax(axis=1)
-    runs = paid[np.arange(jobs), pick] > problem.idle_utility
-    count, kind = np.divmod(pick, len(prices))
-    return np.where(runs, kind, 0), np.where(runs, count, 0)
-
-
-def filled(problem: GoodputAllocation, prices: Floats) -> GoodputPlan:
+def filled(problem: GoodputAllocation, prices: Floats, deadline: float = math.inf) -> GoodputPlan:
     """Return a plan: what jobs choose at the lowest multiple of the prices that the GPUs allow, then what still fits.
 
-    GPUs left over go, one change of a configuration at a time, to who gains most by it; the first of equals.
+    GPUs left over go, one change of a configuration at a time, to who gains most by it; the first of equals. After the
+    deadline, a reading of `time.perf_counter`, the plan is the first one that fits.
     """
-    types = len(prices)
+    from .kernels import best_change, choices
+
+    utilities, idle, types = problem.utilities, problem.idle_utility, len(prices)
 
     def fits(factor: float) -> bool:
-        kind, count = _chosen(problem, factor * prices)
+        kind, count, _ = choices(utilities, idle, factor * prices)
         return bool((np.bincount(kind, weights=count, minlength=types) <= problem.gpus).all())
 
     low, high = 0.0, 1.0
     while not fits(high) and high < 2.0**HALVINGS:
         low, high = high, 2.0 * high
     for _ in range(HALVINGS):
+        if time.perf_counter() >= deadline:
+            break
         middle = (low + high) / 2
         low, high = (low, middle) if fits(middle) else (middle, high)
-    jobs, _, length = problem.goodputs.shape
-    rows, ranks = np.arange(jobs), np.arange(length)
-    type_of, count_of = _chosen(problem, high * prices) if fits(high) else np.zeros((2, jobs), np.int64)
+    jobs = len(problem.goodputs)
+    type_of, count_of, _ = choices(utilities, idle, high * prices)
     free = problem.gpus - np.bincount(type_of, weights=count_of, minlength=types).astype(np.int64)
-    while True:
-        now = np.where(count_of > 0, problem.utilities[rows, type_of, count_of], problem.idle_utility)
-        room = np.tile(free, (jobs, 1))
-        room[rows, type_of] += count_of
-        gain = np.where(ranks <= room[:, :, None], problem.utilities - now[:, None, None], -np.inf)
-        job, kind, count = np.unravel_index(int(gain.argmax()), gain.shape)
-        if not gain[job, kind, count] > 0:
-            return GoodputPlan(problem, type_of, count_of)
+    if (free < 0).any():
+        (type_of, count_of), free = np.zeros((2, jobs), np.int64), problem.gpus.copy()
+    while time.perf_counter() < deadline:
+        now = np.where(count_of > 0, utilities[np.arange(jobs), type_of, count_of], idle)
+        (job, kind, count), gain = best_change(utilities, now, type_of, count_of, free)
+        if not gain > 0:
+            break
         free[type_of[job]] += count_of[job]
         free[kind] -= count
         type_of[job], count_of[job] = kind, count
+    return GoodputPlan(problem, type_of, count_of)

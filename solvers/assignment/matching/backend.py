@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
-from ....formulations.assignment.allox import AlloxMatching
-from ....formulations.assignment.allox_plan import AlloxPlan
-from ....formulations.program.model import Floats, Indices
-from ...backend import Answer, Availability, Backend, Progress, Task
+from ....formulations.arrays import Floats, Indices
+from ....formulations.assignment.allox import AlloxMatching, AlloxPlan
+from ...backend import Answer, Backend, Claim, Progress, Task
+from ...deadline import Deadline
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 
-VERSION = "1"
 # Jobs that are added between two looks at the clock.
 BATCH = 64
 
@@ -29,31 +26,29 @@ class Matching(Backend):
 
     name = "matching"
     licence = "Apache-2.0"
+    version = "1"
+    requires = ("numba",)
     formulations = frozenset({"AlloxMatching"})
-    honours = frozenset({"seed"})
-
-    def probe(self) -> Availability:
-        """Say whether numba is installed."""
-        return Availability.with_numba(VERSION)
+    supported_options = frozenset({"seed"})
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve the problem; a seed changes nothing, as the method draws nothing."""
-        options.no_own(self.name)
+        self.backend_options(options)
         problem: AlloxMatching = task.problem
         if len(problem.workers_of_type) == 1:
-            return Answer(claim=Reason.OPTIMAL, plan=_one_type(problem))
-        ends = np.inf if options.time_limit is None else time.perf_counter() + options.time_limit
+            return Answer(claim=Claim.SOLVED, plan=_one_type(problem))
+        deadline = Deadline.of(options)
         limits = problem.depths
         depths = np.minimum(limits, 2 + (3 * len(problem.steps)) // (2 * int(problem.workers_of_type.sum())))
         while True:
-            plan, worth = _matched(problem, depths, ends)
+            plan, worth = _matched(problem, depths, deadline)
             # A slot beyond a queue's end costs nothing but its time: where a job would rather have that, queues grow.
             # Jobs that found no room are worth nothing yet, and are looked at by whether any queue can grow.
             rather = ((depths + 1) * problem.times_s < (1.0 - 1e-12) * worth[:, None]).any(axis=0)
-            late = time.perf_counter() >= ends
+            late = deadline.passed
             longer = (rather | bool((worth < 0).any())) & (depths < limits)
             if late or not longer.any():
-                claim, limit = (Reason.FEASIBLE, Limit.TIME) if late else (Reason.OPTIMAL, None)
+                claim, limit = (Claim.STOPPED, Limit.TIME) if late else (Claim.SOLVED, None)
                 return Answer(claim=claim, limit=limit, plan=plan)
             depths = np.where(longer, np.minimum(limits, 2 * depths), depths)
 
@@ -67,7 +62,7 @@ def _one_type(problem: AlloxMatching) -> AlloxPlan:
     return AlloxPlan(problem, np.zeros(len(longest), np.int64), prices[None, :])
 
 
-def _matched(problem: AlloxMatching, depths: Indices, ends: float) -> tuple[AlloxPlan, Floats]:
+def _matched(problem: AlloxMatching, depths: Indices, deadline: Deadline) -> tuple[AlloxPlan, Floats]:
     """Return the best plan with queues of at most `depths`, and what each job is worth: -1 where it is not matched."""
     from .kernels import add_jobs
 
@@ -81,7 +76,7 @@ def _matched(problem: AlloxMatching, depths: Indices, ends: float) -> tuple[Allo
     counts = np.zeros(len(types), np.int64)
     worth, discount = np.zeros(jobs), np.zeros(len(types))
     for start in range(0, jobs, BATCH):
-        if time.perf_counter() >= ends:
+        if deadline.passed:
             break
         batch = order[start : start + BATCH]
         add_jobs(problem.times_s, batch, types, ranks, sizes, slot_of, members, counts, worth, discount)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ....formulations.compiled import compiled
 
 
-@njit(cache=True)
+@compiled()
 def add_jobs(
     times: Any,
     jobs: Any,

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
-from importlib.metadata import version
-from importlib.util import find_spec
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ....formulations.program.model import Floats, Indices, ProblemClass, Program
-from ...backend import Answer, Availability, Backend, Progress, Task, gaps
+from ....formulations.arrays import Floats, Indices
+from ....formulations.program.data import ProblemClass
+from ....formulations.program.model import Program
+from ...backend import Answer, Backend, Claim, Progress, Task, gaps
+from ...deadline import Deadline
 from ...options import Options
-from ...result import CLOSED_GAP, Limit, Reason
-from .run import COVERED, LIMITS, SHARE, SOLVED, TOLERANCE, solved, stopped
+from ...result import CLOSED_GAP, Limit
+from .run import LIMITS, SHARE, SOLVED, TOLERANCE, solved, stopped
 
 # Solves of the same program, each around the point of the one before; passes that scale rows and columns before each.
 MOST_ATTEMPTS, SCALINGS = 4, 4
@@ -28,25 +28,30 @@ class Clarabel(Backend):
 
     name = "clarabel"
     licence = "Apache-2.0"
+    requires = ("clarabel",)
+    extra = "clarabel"
     classes = frozenset({ProblemClass.LP, ProblemClass.LOG})
     formulations = frozenset({"VolatileFisherMarket:ces", "VolatileFisherMarket:cobb-douglas"})
-    honours = frozenset({"threads", "seed", "log"})  # it draws nothing: every seed gives the same
-
-    def probe(self) -> Availability:
-        """Say whether clarabel is installed."""
-        if find_spec("clarabel") is None:
-            return Availability(False, reason="clarabel is not installed: pip install 'equipoise[clarabel]'")
-        return Availability(True, version("clarabel"))
+    supported_options = frozenset({"threads", "seed", "log"})  # it draws nothing: every seed gives the same
+    covered_options: ClassVar = {
+        "time_limit": "time_limit",
+        "tol_gap_abs": "rel_gap",
+        "tol_gap_rel": "rel_gap",
+        "tol_feas": "feasibility_tol",
+        "max_threads": "threads",
+        "verbose": "log",
+    }
+    known_options = None  # the solver refuses those that it does not know
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """State the program or the market in cones, and read its point and its duals, which prove the bound."""
-        ends = None if options.time_limit is None else time.perf_counter() + options.time_limit
-        own = options.own(self.name, COVERED)
+        deadline = Deadline.of(options)
+        own = self.backend_options(options)
         program = task.program
         if program is None:
             from .markets import solve_market
 
-            return solve_market(task.problem, options, own, ends, on_progress)
+            return solve_market(task.problem, deadline, own, on_progress)
         best: Answer | None = None
         around = np.clip(np.zeros(program.num_columns), program.lower, program.upper)
         for attempt in range(MOST_ATTEMPTS):
@@ -54,16 +59,16 @@ class Clarabel(Backend):
             tolerance = (
                 TOLERANCE if best is None else min(TOLERANCE, SHARE * _wanted(program, best, options) / cones.scale)
             )
-            solution = solved(cones, tolerance, options, own, ends)
+            solution = solved(cones, tolerance, deadline, own)
             if solution is None:
-                return best or Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.TIME)
+                return best or Answer(claim=Claim.STOPPED, limit=Limit.TIME)
             status = str(solution.status)
             if status in NO_DUAL and best is None:  # no finite bound: unbounded if there is a point at all
-                return _without_bound(program, cones, options, own, ends)
+                return _without_bound(program, cones, deadline, own)
             answer = _answer(program, cones, solution, status, options)
             if answer.limit is Limit.ITERATIONS and "max_iter" not in own:
                 answer = replace(answer, limit=Limit.METHOD)  # Clarabel's own end, not one that was asked for
-            if answer.claim is Reason.INFEASIBLE and best is None:
+            if answer.claim is Claim.INFEASIBLE and best is None:
                 return answer
             if answer.values is not None and (best is None or _gap(program, answer) < _gap(program, best)):
                 best = answer
@@ -75,14 +80,14 @@ class Clarabel(Backend):
         return best or answer
 
 
-def _without_bound(program: Program, cones: Cones, options: Options, own: dict[str, Any], ends: float | None) -> Answer:
-    found = solved(replace(cones, cost=np.zeros_like(cones.cost)), TOLERANCE, options, own, ends)
+def _without_bound(program: Program, cones: Cones, deadline: Deadline, own: dict[str, Any]) -> Answer:
+    found = solved(replace(cones, cost=np.zeros_like(cones.cost)), TOLERANCE, deadline, own)
     status = "MaxTime" if found is None else str(found.status)
     if status in SOLVED:
-        return Answer(claim=Reason.UNBOUNDED, message="Clarabel: DualInfeasible")
+        return Answer(claim=Claim.UNBOUNDED, message="Clarabel: DualInfeasible")
     if status in NO_PRIMAL and found is not None:
-        return _answer(program, cones, found, status, options)
-    return Answer(claim=Reason.INFEASIBLE_OR_UNBOUNDED, message="Clarabel: DualInfeasible")
+        return _answer(program, cones, found, status, deadline.given)
+    return Answer(claim=Claim.INFEASIBLE_OR_UNBOUNDED, message="Clarabel: DualInfeasible")
 
 
 def _gap(program: Program, answer: Answer) -> float:
@@ -253,17 +258,17 @@ def _answer(program: Program, cones: Cones, solution: Any, status: str, options:
     z = np.asarray(solution.z, dtype=np.float64)
     duals = cones.duals(z, program.num_rows)
     if status in NO_PRIMAL:
-        return Answer(claim=Reason.INFEASIBLE, message=message, ray=duals)
+        return Answer(claim=Claim.INFEASIBLE, message=message, ray=duals)
     values = cones.values(np.asarray(solution.x, dtype=np.float64))
     clipped = np.clip(values, program.lower, program.upper)
     sound = bool(np.isfinite(values).all()) and program.residuals_at(clipped).worst <= options.feasibility_tol
     if not sound and status not in SOLVED:
         limit = LIMITS.get(status)
-        return Answer(claim=Reason.NO_SOLUTION_FOUND if limit else Reason.NUMERICAL, limit=limit, message=message)
+        return Answer(claim=Claim.STOPPED if limit else Claim.FAILED, limit=limit, message=message)
     slopes = cones.slopes(z, len(program.log_weights))
     return Answer(
-        claim=Reason.OPTIMAL if status in SOLVED else Reason.NO_SOLUTION_FOUND,
-        limit=LIMITS.get(status, Limit.METHOD),
+        claim=Claim.SOLVED if status in SOLVED else Claim.STOPPED,
+        limit=None if status in SOLVED else LIMITS.get(status, Limit.METHOD),
         message=message,
         values=clipped if sound else values,
         duals=flip * duals,

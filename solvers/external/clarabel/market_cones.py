@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats, Indices
 from ....formulations.markets.volatile import VolatileFisherMarket
-from ....formulations.program.model import Floats, Indices
 
 # Nearer to 0, the powers of a CES utility are solved as Cobb-Douglas ones that touch it at the point of the solve
 # before: what is left shrinks by rho each time, while power cones of such an exponent lose their digits.

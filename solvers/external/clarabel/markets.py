@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.markets.equilibrium import Equilibrium
 from ....formulations.markets.volatile import VolatileFisherMarket
-from ....formulations.program.model import Floats
-from ...backend import Answer, Progress
-from ...options import Options
-from ...result import CLOSED_GAP, Limit, Reason
+from ...backend import Answer, Claim, Progress
+from ...deadline import Deadline
+from ...result import CLOSED_GAP, Limit
 from .market_cones import MarketCones
 from .run import SHARE, SOLVED, TOLERANCE, limit_of, solved, stopped
 
@@ -30,16 +30,17 @@ SHARINGS, MIXED = 3, 1e-12
 
 
 def solve_market(
-    market: VolatileFisherMarket, options: Options, own: dict[str, Any], ends: float | None, on_progress: Progress
+    market: VolatileFisherMarket, deadline: Deadline, own: dict[str, Any], on_progress: Progress
 ) -> Answer:
     """Solve a CES or Cobb-Douglas market; the answer's plan holds the best allocation and the best prices found."""
+    options = deadline.given
     wanted = max(options.abs_gap / market.total_budget, options.rel_gap, CLOSED_GAP)
     found = Found(market)
     limit, message = None, ""
     for settings, scaled in ATTEMPTS:
         cones = MarketCones.of(market, found.allocation, scaled=scaled)
         tolerance = TOLERANCE if found.allocation is None else min(TOLERANCE, SHARE * wanted * market.num_buyers)
-        solution = solved(cones, tolerance, options, {**settings, **own}, ends)
+        solution = solved(cones, tolerance, deadline, {**settings, **own})
         if solution is None:
             limit = Limit.TIME
             break
@@ -52,9 +53,9 @@ def solve_market(
         if found.gap <= wanted or stopped(status, own):
             break
     if found.gap <= wanted:
-        return Answer(claim=Reason.OPTIMAL, plan=found.plan, message=message)
+        return Answer(claim=Claim.SOLVED, plan=found.plan, message=message)
     plan = None if found.allocation is None else found.plan
-    return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=limit or Limit.METHOD, plan=plan, message=message)
+    return Answer(claim=Claim.STOPPED, limit=limit or Limit.METHOD, plan=plan, message=message)
 
 
 class Found:

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Protocol
 
+from ....formulations.arrays import Floats
 from ....formulations.errors import InvalidInput
-from ....formulations.program.model import Floats
-from ...options import Options
+from ...deadline import Deadline
 from ...result import Limit
 
-# What our common options already say, so that one thing is never said twice.
-COVERED = {
-    "time_limit": "time_limit",
-    "tol_gap_abs": "rel_gap",
-    "tol_gap_rel": "rel_gap",
-    "tol_feas": "feasibility_tol",
-    "max_threads": "threads",
-    "verbose": "log",
-}
 # The last steps cost little, and the duals, which prove the bound, gain most from them: it is always asked for this.
 TOLERANCE = 1e-10
 # A later solve, around a point near the optimum, is asked for this share of the gap wanted, and for no less than LEAST.
@@ -58,21 +48,20 @@ class Stated(Protocol):
         ...
 
 
-def solved(stated: Stated, tolerance: float, options: Options, own: dict[str, Any], ends: float | None) -> Any:
+def solved(stated: Stated, tolerance: float, deadline: Deadline, own: dict[str, Any]) -> Any:
     """Run Clarabel; None when there is no time left. InvalidInput for an own option that it does not have."""
     import clarabel
     from scipy.sparse import csc_array
 
-    settings = clarabel.DefaultSettings()
+    options, settings = deadline.given, clarabel.DefaultSettings()
     settings.verbose = options.log
     settings.max_threads = options.threads
     settings.tol_gap_rel = settings.tol_gap_abs = max(tolerance, LEAST)
     settings.tol_feas = min(TOLERANCE, TOLERANCE_SHARE * options.feasibility_tol)
     for name, value in own.items():
         _set(settings, name, value)
-    if ends is not None:
-        left = ends - time.perf_counter()
-        if left <= 0:
+    if (left := deadline.left()) is not None:
+        if left == 0.0:
             return None
         settings.time_limit = left
     nothing = csc_array((len(stated.cost), len(stated.cost)))

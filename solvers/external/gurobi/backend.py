@@ -3,40 +3,29 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from ....formulations.errors import BackendUnavailable, InvalidInput, LicenseLimit
-from ....formulations.program.model import ProblemClass, Program
+from ....formulations.program.data import ProblemClass
+from ....formulations.program.model import Program
 from ....formulations.program.to_gurobi import gurobi_model, log_terms
-from ...backend import Answer, Availability, Backend, Progress, Task, gaps
+from ...backend import Answer, Availability, Backend, Claim, Progress, Task, gaps
+from ...deadline import Deadline
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 from .licence import (
     BUNDLED_LOG_SIZE,
     LICENCE_PARAMETERS,
     TOO_LARGE,
     advice,
-    availability,
     check_size,
     described_size,
     logs_fit,
+    with_licence,
 )
 from .run import run
 
-# What our common options already say, so that one thing is never said twice.
-COVERED = {
-    "TimeLimit": "time_limit",
-    "MIPGap": "rel_gap",
-    "MIPGapAbs": "abs_gap",
-    "FeasibilityTol": "feasibility_tol",
-    "IntFeasTol": "feasibility_tol",
-    "Threads": "threads",
-    "Seed": "seed",
-    "OutputFlag": "log",
-    "LogToConsole": "log",
-}
 # Gurobi adds up rows in its own order: a tenth of our tolerance leaves room for ours.
 TOLERANCE_SHARE = 0.1
 FINEST = 1e-9  # the smallest tolerance that Gurobi takes
@@ -57,12 +46,26 @@ class Gurobi(Backend):
 
     name = "gurobi"
     licence = "commercial"
+    requires = ("gurobipy",)
+    extra = "gurobi"
     classes = frozenset(ProblemClass)
-    honours = frozenset({"threads", "seed", "warm_start", "log"})
+    supported_options = frozenset({"threads", "seed", "warm_start", "log"})
+    covered_options: ClassVar = {
+        "TimeLimit": "time_limit",
+        "MIPGap": "rel_gap",
+        "MIPGapAbs": "abs_gap",
+        "FeasibilityTol": "feasibility_tol",
+        "IntFeasTol": "feasibility_tol",
+        "Threads": "threads",
+        "Seed": "seed",
+        "OutputFlag": "log",
+        "LogToConsole": "log",
+    }
+    known_options = None  # the solver refuses those that it does not know
 
     def probe(self) -> Availability:
-        """Say whether gurobipy is installed, and what its licence limits."""
-        return availability()
+        """Return whether gurobipy is installed, and what its licence limits; never raise."""
+        return with_licence(super().probe())
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Hand the program over as arrays, stream incumbents and bounds, and read what Gurobi proved."""
@@ -70,8 +73,8 @@ class Gurobi(Backend):
 
         program = task.program
         assert program is not None
-        started = time.perf_counter()
-        own = options.own(self.name, COVERED)
+        deadline = Deadline.of(options)
+        own = self.backend_options(options)
         for name in IN_OBJECTIVE & own.keys():
             if isinstance(own[name], float):
                 own[name] *= task.objective_factor
@@ -85,9 +88,7 @@ class Gurobi(Backend):
                     answer = run(model, task, options, own, on_progress)
                 if answer is not None:
                     return answer
-            if options.time_limit is not None:
-                options = options.with_time(max(0.0, options.time_limit - (time.perf_counter() - started)))
-            answer = self._by_tangents(task, options, on_progress, limited)
+            answer = self._by_tangents(task, deadline.options(), on_progress, limited)
             if limited and _knows_logs(program) and not logs_fit(program):
                 answer = replace(answer, notes=(*answer.notes, LOGS_TOO_MANY))
             return answer
@@ -101,7 +102,7 @@ class Gurobi(Backend):
                     "years: pip install --upgrade gurobipy), or use backend='highs'"
                 ) from None
             if error.errno == codes.OUT_OF_MEMORY:
-                return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.MEMORY, message=f"Gurobi: {error}")
+                return Answer(claim=Claim.STOPPED, limit=Limit.MEMORY, message=f"Gurobi: {error}")
             raise
 
     def _by_tangents(self, task: Task, options: Options, on_progress: Progress, limited: bool) -> Answer:
@@ -111,7 +112,7 @@ class Gurobi(Backend):
         try:
             return solve_by_tangents(WithinLicence(self) if limited else self, task, options, on_progress)
         except LicenseLimit as error:  # the cuts have outgrown it; what was found until then has been reported
-            return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.METHOD, message=f"tangent cuts ended: {error}")
+            return Answer(claim=Claim.STOPPED, limit=Limit.METHOD, message=f"tangent cuts ended: {error}")
 
 
 def _knows_logs(program: Program) -> bool:

@@ -6,8 +6,6 @@ import os
 import sys
 from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 
 from ....formulations.errors import LicenseLimit
 from ....formulations.program.model import Program
@@ -25,18 +23,15 @@ LICENCE_PARAMETERS = frozenset(
 TOO_LARGE = 10010  # GRB.Error.SIZE_LIMIT_EXCEEDED
 
 
-def availability() -> Availability:
-    """Say whether gurobipy is installed and what its licence limits; never raise.
+def with_licence(installed: Availability) -> Availability:
+    """Return what the licence makes of an installed gurobipy; never raise.
 
     Without a licence of the user's own, nothing is started: the bundled one is known. With one, it is tried once per
     process.
     """
-    if find_spec("gurobipy") is None:
-        return Availability(False, reason="gurobipy is not installed: pip install 'equipoise[gurobi]'")
-    try:
-        release = _release()
-    except PackageNotFoundError:
-        return Availability(False, reason="gurobipy is not installed completely: pip install 'equipoise[gurobi]'")
+    if not installed.usable:
+        return installed
+    release = installed.version
     place = next(_places(release), None)
     if place is None:
         return Availability(True, release, limit=BUNDLED_LIMIT)
@@ -84,11 +79,6 @@ def _places(release: str) -> Iterator[str]:
         place = os.path.join(folder, "gurobi.lic")
         if os.path.isfile(place):
             yield place
-
-
-@cache
-def _release() -> str:
-    return version("gurobipy")
 
 
 @cache

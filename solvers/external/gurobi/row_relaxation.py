@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ....formulations.arrays import Floats, Indices
 from ....formulations.errors import LicenseLimit
-from ....formulations.program.model import Csr, Floats, Indices, Program
-from ...backend import Answer, Availability, Backend, Progress, Task
+from ....formulations.program.data import Csr
+from ....formulations.program.model import Program
+from ...backend import Answer, Availability, Backend, Claim, Progress, Task, ignore_progress
+from ...deadline import Deadline
 from ...options import Options
 from ...reductions.outer_approximation.points import is_first, is_last, starts_of
 from ...reductions.outer_approximation.relaxation import side_by_side, stacked
-from ...reductions.outer_approximation.state import quiet
-from ...result import Reason
 from .licence import BUNDLED_SIZE, check_size
 
 # Linear programs for one relaxation: each adds the lines that its optimum violates.
@@ -38,7 +38,8 @@ class WithinLicence(Backend):
 
     def __init__(self, gurobi: Backend) -> None:
         self._gurobi = gurobi
-        self.licence, self.classes, self.honours = gurobi.licence, gurobi.classes, gurobi.honours
+        self.licence, self.classes = gurobi.licence, gurobi.classes
+        self.supported_options = gurobi.supported_options
 
     def probe(self) -> Availability:
         """Say what Gurobi says."""
@@ -57,20 +58,17 @@ class WithinLicence(Backend):
         return self._gurobi.solve(task, options, on_progress)
 
     def _by_rows(self, envelopes: _Envelopes, options: Options) -> Answer:
-        started = time.perf_counter()
-        chosen, limit = envelopes.first_choice(), options.time_limit
+        deadline, chosen = Deadline.of(options), envelopes.first_choice()
         for _ in range(MOST_ROUNDS):
-            if limit is not None:
-                options = options.with_time(max(0.0, limit - (time.perf_counter() - started)))
             program = envelopes.program(chosen)
             check_size(program)
             task = Task(problem=program, form=program.forms[0], program=program)
-            answer = self._gurobi.solve(task, options, quiet)
+            answer = self._gurobi.solve(task, deadline.options(), ignore_progress)
             ends = envelopes.last_lines()
-            if answer.claim in (Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED) and (ends & ~chosen).any():
+            if answer.claim in (Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED) and (ends & ~chosen).any():
                 chosen = chosen | ends
                 continue
-            if answer.values is None or answer.claim is not Reason.OPTIMAL:
+            if answer.values is None or answer.claim is not Claim.SOLVED:
                 return envelopes.translated(answer, chosen)
             violated = envelopes.violated(answer.values) & ~chosen
             if not violated.any():

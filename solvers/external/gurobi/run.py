@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ....formulations.program.model import Floats, Program
+from ....formulations.arrays import Floats
+from ....formulations.program.model import Program
 from ....formulations.program.to_gurobi import gurobi_values, log_terms, status_name
-from ...backend import Answer, Progress, Task
+from ...backend import Answer, Claim, Progress, Task
 from ...options import Options
-from ...result import CLOSED_GAP, Limit, Reason
+from ...result import CLOSED_GAP, Limit
 
 
 def run(model: Any, task: Task, options: Options, own: dict[str, Any], on_progress: Progress) -> Answer | None:
@@ -110,19 +111,19 @@ def _answer(model: Any, program: Program, options: Options, notes: tuple[str, ..
         GRB.INTERRUPTED: Limit.INTERRUPTED,
     }
     values = duals = reduced = bound = None
-    claim = Reason.NO_SOLUTION_FOUND
+    claim = Claim.STOPPED
     limit: Limit | None = limits.get(status, Limit.METHOD)
     if status == GRB.OPTIMAL:
-        claim, limit = Reason.OPTIMAL, None
+        claim, limit = Claim.SOLVED, None
     elif status == GRB.NUMERIC:
-        claim, limit = Reason.NUMERICAL, None
+        claim, limit = Claim.FAILED, None
     if model.SolCount > 0:
         values = gurobi_values(program, model)
-        if claim is Reason.OPTIMAL and not integer:
+        if claim is Claim.SOLVED and not integer:
             duals, reduced = _prices(model, program)
     if integer and abs(model.ObjBound) < GRB.INFINITY:
         bound = model.ObjBound
-    message = "" if claim is Reason.OPTIMAL else f"Gurobi: {status_name(status)}"
+    message = "" if claim is Claim.SOLVED else f"Gurobi: {status_name(status)}"
     return Answer(
         claim=claim,
         limit=limit,
@@ -144,21 +145,21 @@ def _without_optimum(model: Any, program: Program, options: Options, notes: tupl
 
     first, integer = model.Status, bool(program.integer.any())
     if first == GRB.INFEASIBLE and integer:
-        return Answer(claim=Reason.INFEASIBLE, notes=notes)
+        return Answer(claim=Claim.INFEASIBLE, notes=notes)
     _set_time_left(model, options)
     model.setParam("InfUnbdInfo", 1)
     model.setObjective(0.0)
     model.optimize()
     if model.Status == GRB.INFEASIBLE:
         ray = None if integer else np.array(model.getAttr("FarkasDual", model.getConstrs()))
-        return Answer(claim=Reason.INFEASIBLE, ray=ray, notes=notes)
+        return Answer(claim=Claim.INFEASIBLE, ray=ray, notes=notes)
     if model.SolCount == 0:
-        claim = Reason.INFEASIBLE if first == GRB.INFEASIBLE else Reason.INFEASIBLE_OR_UNBOUNDED
+        claim = Claim.INFEASIBLE if first == GRB.INFEASIBLE else Claim.INFEASIBLE_OR_UNBOUNDED
     elif first == GRB.INFEASIBLE:
-        return Answer(claim=Reason.NUMERICAL, message="Gurobi: INFEASIBLE, and then a point without the objective")
+        return Answer(claim=Claim.FAILED, message="Gurobi: INFEASIBLE, and then a point without the objective")
     else:
-        claim = Reason.UNBOUNDED
-    message = f"Gurobi: {status_name(first)}" if claim is Reason.INFEASIBLE_OR_UNBOUNDED else ""
+        claim = Claim.UNBOUNDED
+    message = f"Gurobi: {status_name(first)}" if claim is Claim.INFEASIBLE_OR_UNBOUNDED else ""
     return Answer(claim=claim, message=message, notes=notes)
 
 
@@ -197,7 +198,7 @@ def _smooth_optimum(
     gap = abs(program.linear_bound(duals, slopes) - objective)
     if gap > options.abs_gap and gap > max(options.rel_gap, CLOSED_GAP) * program.gap_scale(objective):
         return None
-    return Answer(claim=Reason.OPTIMAL, values=values, duals=duals, reduced_costs=reduced, slopes=slopes, notes=notes)
+    return Answer(claim=Claim.SOLVED, values=values, duals=duals, reduced_costs=reduced, slopes=slopes, notes=notes)
 
 
 def _prices(model: Any, program: Program) -> tuple[Floats, Floats]:

@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 import math
-import re
-import time
 from collections.abc import Mapping
-from importlib.metadata import version
-from importlib.util import find_spec
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.checks import as_real
 from ....formulations.errors import InvalidInput
-from ....formulations.program.model import Floats, ProblemClass, Program
-from ...backend import Answer, Availability, Backend, Progress, Task, gaps
+from ....formulations.program.data import ProblemClass
+from ....formulations.program.model import Program
+from ...backend import Answer, Backend, Claim, Progress, Task, gaps
+from ...deadline import Deadline
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 from .scaling import WholeProgram, whole_program
 
-# Before this, parameters and responses have other types.
-OLDEST = (9, 15)
-# What our common options already say, so that one thing is never said twice.
-COVERED = {
-    "max_time_in_seconds": "time_limit",
-    "relative_gap_limit": "rel_gap",
-    "absolute_gap_limit": "abs_gap",
-    "num_workers": "threads",
-    "num_search_workers": "threads",
-    "random_seed": "seed",
-    "log_search_progress": "log",
-    "log_to_stdout": "log",
-}
 # Parameters that make it solve another program, or answer wrongly.
 REFUSED = {
     "fix_variables_to_their_hinted_value": "it would solve another program; fix columns by their bounds",
@@ -63,30 +49,33 @@ class CpSat(Backend):
 
     name = "ortools"
     licence = "Apache-2.0"
+    requires = ("ortools>=9.15",)  # before, parameters and responses have other types
+    extra = "ortools"
     classes = frozenset({ProblemClass.MILP})
-    honours = frozenset({"threads", "seed", "warm_start", "log"})
+    supported_options = frozenset({"threads", "seed", "warm_start", "log"})
+    covered_options: ClassVar = {
+        "max_time_in_seconds": "time_limit",
+        "relative_gap_limit": "rel_gap",
+        "absolute_gap_limit": "abs_gap",
+        "num_workers": "threads",
+        "num_search_workers": "threads",
+        "random_seed": "seed",
+        "log_search_progress": "log",
+        "log_to_stdout": "log",
+    }
+    known_options = None  # the solver refuses those that it does not know
     isolated = True  # ortools and highspy cannot be loaded into one process
-    takes_tangents = False  # their continuous columns, on a grid, take it minutes
-
-    def probe(self) -> Availability:
-        """Say whether an ortools that is new enough is installed, without importing it."""
-        if find_spec("ortools") is None:
-            return Availability(False, reason="ortools is not installed: pip install 'equipoise[ortools]'")
-        found = version("ortools")
-        if tuple(map(int, re.findall(r"\d+", found)[:2])) < OLDEST:
-            oldest = ".".join(map(str, OLDEST))
-            return Availability(False, found, f"ortools {found} is too old: pip install 'ortools>={oldest}'")
-        return Availability(True, found)
+    supports_outer_approximation = False  # their continuous columns, on a grid, take it minutes
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Scale the program to integers, stream incumbents and bounds, and read what CP-SAT proved.
 
         Raise UnsupportedProblem for a program whose ranges or coefficients CP-SAT cannot hold.
         """
-        started = time.perf_counter()
+        deadline = Deadline.of(options)
         program = task.program
         assert program is not None
-        own = options.own(self.name, COVERED)
+        own = self.backend_options(options)
         grid = own.pop("grid", None)
         if grid is not None:
             grid = as_real("backend_options['ortools']['grid']", grid, above=0.0)
@@ -104,14 +93,14 @@ class CpSat(Backend):
         pass_program(model.proto, program.sense, whole)
         _hint(model.proto, whole, task.start)
         _set_parameters(solver.parameters, program, whole, options, own)
-        if options.time_limit is not None:
-            solver.parameters.max_time_in_seconds = max(0.0, options.time_limit - (time.perf_counter() - started))
+        if (left := deadline.left()) is not None:
+            solver.parameters.max_time_in_seconds = left
         _run(model, solver, best)
         if solver.response_proto.status == cp_model.MODEL_INVALID:
             fault = model.validate()
             if not fault:  # then the parameters are at fault
                 raise InvalidInput("backend_options['ortools']", own, f"CP-SAT: {solver.solution_info()}")
-            return Answer(claim=Reason.NUMERICAL, message=f"CP-SAT does not take the model: {fault}", notes=notes)
+            return Answer(claim=Claim.FAILED, message=f"CP-SAT does not take the model: {fault}", notes=notes)
         return _answer(solver, best, _limit(solver, options, own), notes)
 
 
@@ -172,15 +161,15 @@ def _answer(solver: Any, best: Best, limit: Limit, notes: tuple[str, ...]) -> An
     if status == cp_model.INFEASIBLE:
         return _no_point(best.whole, message, notes)
     if status == cp_model.UNKNOWN:
-        return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=limit, message=message, bound=best.bound, notes=notes)
+        return Answer(claim=Claim.STOPPED, limit=limit, message=message, bound=best.bound, notes=notes)
     values = best.values(solver.response_proto)
     if status == cp_model.FEASIBLE:
-        return Answer(claim=Reason.FEASIBLE, limit=limit, message=message, values=values, bound=best.bound, notes=notes)
+        return Answer(claim=Claim.STOPPED, limit=limit, message=message, values=values, bound=best.bound, notes=notes)
     if not best.whole.columns.covers:
         message = "the best point of the grid; there may be a better one off it"
-        return Answer(claim=Reason.FEASIBLE, limit=Limit.METHOD, message=message, values=values, notes=notes)
+        return Answer(claim=Claim.STOPPED, limit=Limit.METHOD, message=message, values=values, notes=notes)
     best.take_bound(solver.best_objective_bound)
-    return Answer(claim=Reason.OPTIMAL, values=values, bound=best.bound, notes=notes)
+    return Answer(claim=Claim.SOLVED, values=values, bound=best.bound, notes=notes)
 
 
 def pass_program(proto: Any, sense: str, whole: WholeProgram) -> None:
@@ -260,9 +249,9 @@ def _limit(solver: Any, options: Options, own: Mapping[str, Any]) -> Limit:
 
 def _no_point(whole: WholeProgram, why: str, notes: tuple[str, ...]) -> Answer:
     if whole.columns.covers:
-        return Answer(claim=Reason.INFEASIBLE, message=why, notes=notes)
+        return Answer(claim=Claim.INFEASIBLE, message=why, notes=notes)
     return Answer(
-        claim=Reason.NO_SOLUTION_FOUND,
+        claim=Claim.STOPPED,
         limit=Limit.METHOD,
         message=f"{why}: the grid has no point; there may be one off it",
         notes=notes,

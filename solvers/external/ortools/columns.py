@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ....formulations.arrays import Floats, Indices
 from ....formulations.errors import UnsupportedProblem
 from ....formulations.program.bounds import implied_bounds
-from ....formulations.program.model import Floats, Indices, Program
+from ....formulations.program.model import Program
 from ...options import Options
 from .integrality import whole_at_optimum
 

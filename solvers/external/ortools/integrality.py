@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ....formulations.program.model import Floats, Indices, Program
+from ....formulations.arrays import Floats, Indices
+from ....formulations.program.model import Program
 
 Mask = NDArray[np.bool_]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats, Indices
 from ....formulations.makespan.gang import construction as gang_lists
 from ....formulations.makespan.gang.problem import GangMakespan
 from ....formulations.makespan.open_shop import construction as open_shop_lists
 from ....formulations.makespan.open_shop.problem import OpenShop
-from ....formulations.program.model import Floats, Indices
 
 # Whole numbers that CP-SAT is given stay below this: sums of them have to fit, too.
 MOST_UNITS = 2**40

@@ -8,8 +8,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ....formulations.arrays import Floats, Indices
 from ....formulations.errors import UnsupportedProblem
-from ....formulations.program.model import Floats, Indices, Program
+from ....formulations.program.model import Program
 from ...options import Options
 from .columns import SLACK_SHARE, WholeColumns, block_place, whole_columns
 

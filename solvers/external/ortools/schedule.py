@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,10 +12,11 @@ import numpy as np
 from ....formulations.makespan.gang.problem import GangMakespan
 from ....formulations.makespan.open_shop import construction as open_shop_lists
 from ....formulations.makespan.open_shop.problem import OpenShop
-from ...backend import Answer, Availability, Backend, Progress, Task
+from ...backend import Answer, Backend, Claim, Progress, Task
+from ...deadline import Deadline
 from ...options import Options
-from ...result import Limit, Reason
-from .backend import BACKEND as CP_SAT
+from ...result import Limit
+from .backend import CpSat
 from .intervals import Intervals, gang_intervals, shop_intervals, starts_of
 
 # How long CP-SAT tries to meet the bound before it is asked for the shortest schedule: in its deterministic time, of
@@ -32,24 +32,21 @@ class CpSatSchedule(Backend):
 
     name = "cp_sat_schedule"
     licence = "Apache-2.0"
+    requires, extra = CpSat.requires, CpSat.extra
     formulations = frozenset({"OpenShop", "GangMakespan"})
-    honours = frozenset({"threads", "seed", "warm_start", "log"})
+    supported_options = frozenset({"threads", "seed", "warm_start", "log"})
     isolated = True  # ortools and highspy cannot be loaded into one process
 
-    def probe(self) -> Availability:
-        """Say whether an ortools that is new enough is installed, without importing it."""
-        return CP_SAT.probe()
-
-    def defers(self, problem: Any, options: Options) -> str:
-        """Leave gangs of very many jobs to the lists."""
+    def skip_reason(self, problem: Any, options: Options) -> str:
+        """Return that gangs of very many jobs are left to the lists."""
         if isinstance(problem, GangMakespan) and len(problem.rounds) > MOST_JOBS:
             return f"beyond {MOST_JOBS:,} jobs gang_packing comes first"
         return ""
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """State the problem as intervals, begin from a list or the warm start, and stream what is found."""
-        options.no_own(self.name)
-        started = time.perf_counter()
+        self.backend_options(options)
+        deadline = Deadline.of(options)
         problem: OpenShop | GangMakespan = task.problem
         plan, notes = _start(problem, options)
         low = float(problem.lower_bound)
@@ -58,14 +55,11 @@ class CpSatSchedule(Backend):
             sys.stdout.write(f"list: makespan {plan.makespan:g}  bound {low:g}\n")
         if plan.makespan - low <= max(options.rel_gap * plan.makespan, options.abs_gap):
             notes.append("the list meets the bound: CP-SAT was not asked")
-            return Answer(claim=Reason.OPTIMAL, plan=plan, bound=low, notes=tuple(notes))
+            return Answer(claim=Claim.SOLVED, plan=plan, bound=low, notes=tuple(notes))
         stated = shop_intervals(problem, plan) if isinstance(problem, OpenShop) else gang_intervals(problem, plan)
         if stated.note:
             notes.append(stated.note)
-        left = None
-        if options.time_limit is not None:
-            left = max(0.0, options.time_limit - (time.perf_counter() - started))
-        return _run(stated, plan, low, options.with_time(left), on_progress, notes)
+        return _run(stated, plan, low, deadline, on_progress, notes)
 
 
 def _start(problem: OpenShop | GangMakespan, options: Options) -> tuple[Any, list[str]]:
@@ -104,24 +98,23 @@ class _Best:
             self.on_progress(float(self.plan.makespan), bound)
 
 
-def _run(stated: Intervals, plan: Any, low: float, options: Options, on_progress: Progress, notes: list[str]) -> Answer:
+def _run(
+    stated: Intervals, plan: Any, low: float, deadline: Deadline, on_progress: Progress, notes: list[str]
+) -> Answer:
     """Ask for a schedule as short as the bound; where there is none, or none soon, for the shortest."""
     from ortools.sat.python import cp_model
 
-    started = time.perf_counter()
     best = _Best(plan, low, on_progress)
 
     def timed(more: int = 0) -> Options:
-        seeded = replace(options, seed=(options.seed + more) % 2**31)
-        if options.time_limit is None:
-            return seeded
-        return seeded.with_time(max(0.0, options.time_limit - (time.perf_counter() - started)))
+        options = deadline.options()
+        return replace(options, seed=(options.seed + more) % 2**31)
 
     least = stated.low
     for more, effort in enumerate(EFFORTS):
         status, _ = _asked(stated, (stated.low, stated.low), best, timed(more), effort)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return Answer(claim=Reason.OPTIMAL, plan=best.plan, bound=best.bound, notes=tuple(notes))
+            return Answer(claim=Claim.SOLVED, plan=best.plan, bound=best.bound, notes=tuple(notes))
         if status == cp_model.INFEASIBLE:
             least += 1
             best.lift(least * stated.unit - stated.lost)
@@ -129,13 +122,13 @@ def _run(stated: Intervals, plan: Any, low: float, options: Options, on_progress
     status, bound = _asked(stated, (least, stated.high), best, timed(), None)
     message = "" if status == cp_model.OPTIMAL else f"CP-SAT: {status.name}"
     if status in (cp_model.INFEASIBLE, cp_model.MODEL_INVALID):  # but it was given a schedule of the model
-        return Answer(claim=Reason.NUMERICAL, message=message, plan=best.plan, notes=tuple(notes))
+        return Answer(claim=Claim.FAILED, message=message, plan=best.plan, notes=tuple(notes))
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         best.lift(math.ceil(bound - 1e-6) * stated.unit - stated.lost)
     proven = status == cp_model.OPTIMAL
     return Answer(
-        claim=Reason.OPTIMAL if proven else Reason.FEASIBLE,
-        limit=Limit.METHOD if proven or options.time_limit is None else Limit.TIME,
+        claim=Claim.SOLVED if proven else Claim.STOPPED,
+        limit=None if proven else Limit.METHOD if deadline.given.time_limit is None else Limit.TIME,
         message=message,
         plan=best.plan,
         bound=best.bound,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import difflib
 import math
-from importlib.metadata import version
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
 from ....formulations.errors import BackendNotFound, UnsupportedProblem
 from ....formulations.program.bounds import proved_bound
-from ....formulations.program.model import ProblemClass, Program
-from ...backend import Availability, Backend
-from ...options import Options
-from ...result import Limit, Reason
+from ....formulations.program.data import ProblemClass
+from ....formulations.program.model import Program
+from ...backend import Availability, Backend, Claim
+from ...result import Limit
 from .cbc import Cbc
 from .glpk import Glpk
 from .highs import PyomoHighs
@@ -48,30 +48,27 @@ class OtherSolver(PyomoSolver):
 
     licence = "its own"
     classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
-    honours = frozenset({"log"})
+    supported_options = frozenset({"log"})
+    known_options = None  # Pyomo cannot say which ones the solver takes
 
     def __init__(self, solver: str) -> None:
         self.name, self.title = f"pyomo:{solver}", solver
 
     def probe(self) -> Availability:
         """Ask Pyomo whether the solver can run."""
-        if find_spec("pyomo") is None:
-            return Availability(False, reason="pyomo is not installed: pip install 'equipoise[pyomo]'")
+        found = Backend.probe(self)
+        if not found.usable:
+            return found
         from pyomo.common.log import LoggingIntercept
         from pyomo.environ import SolverFactory
 
-        own = version("pyomo")
         with LoggingIntercept(None, "pyomo"):
             try:
                 usable = bool(SolverFactory(self.title).available(exception_flag=False))
             except Exception as error:
-                return Availability(False, own, f"Pyomo fails to look for {self.title}: {error}")
+                return replace(found, usable=False, reason=f"Pyomo fails to look for {self.title}: {error}")
         reason = "" if usable else f"Pyomo finds no {self.title}, its package or its program, that is licensed here"
-        return Availability(usable, own, reason)
-
-    def own_options(self, options: Options) -> dict[str, Any]:
-        """Return the options as they are: Pyomo cannot say which ones the solver takes."""
-        return options.own(self.name, {})
+        return replace(found, usable=usable, reason=reason)
 
     def run(self, call: Call) -> Outcome:
         """Run the solver by the interface that all of Pyomo's share, and believe little of what it reports."""
@@ -88,12 +85,12 @@ class OtherSolver(PyomoSolver):
             call.model.del_component("dual")
             results = call.solved_by(plugin, **asked)
         said = str(results.solver.termination_condition)
-        claim, limit = VERDICTS.get(said, (Reason.NUMERICAL, None))
-        point = claim in (Reason.OPTIMAL, Reason.NO_SOLUTION_FOUND) and self._loaded(call, plugin, results)
+        claim, limit = VERDICTS.get(said, (Claim.FAILED, None))
+        point = claim in (Claim.SOLVED, Claim.STOPPED) and self._loaded(call, plugin, results)
         return Outcome(
             claim=claim,
             limit=limit,
-            message="" if claim is Reason.OPTIMAL else f"{self.title}: {said}",
+            message="" if claim is Claim.SOLVED else f"{self.title}: {said}",
             has_point=point,
             bound=_bound(program, results),
             notes=(f"gap and tolerances are those of {self.title}: Pyomo has no one name for them",),
@@ -116,18 +113,18 @@ class OtherSolver(PyomoSolver):
 
 
 #: What Pyomo's termination conditions come to.
-VERDICTS: dict[str, tuple[Reason, Limit | None]] = {
-    "optimal": (Reason.OPTIMAL, None),
-    "globallyOptimal": (Reason.OPTIMAL, None),
-    "locallyOptimal": (Reason.OPTIMAL, None),
-    "feasible": (Reason.NO_SOLUTION_FOUND, Limit.METHOD),
-    "maxTimeLimit": (Reason.NO_SOLUTION_FOUND, Limit.TIME),
-    "maxIterations": (Reason.NO_SOLUTION_FOUND, Limit.ITERATIONS),
-    "maxEvaluations": (Reason.NO_SOLUTION_FOUND, Limit.NODES),
-    "userInterrupt": (Reason.NO_SOLUTION_FOUND, Limit.INTERRUPTED),
-    "infeasible": (Reason.INFEASIBLE, None),
-    "unbounded": (Reason.UNBOUNDED, None),
-    "infeasibleOrUnbounded": (Reason.INFEASIBLE_OR_UNBOUNDED, None),
+VERDICTS: dict[str, tuple[Claim, Limit | None]] = {
+    "optimal": (Claim.SOLVED, None),
+    "globallyOptimal": (Claim.SOLVED, None),
+    "locallyOptimal": (Claim.SOLVED, None),
+    "feasible": (Claim.STOPPED, Limit.METHOD),
+    "maxTimeLimit": (Claim.STOPPED, Limit.TIME),
+    "maxIterations": (Claim.STOPPED, Limit.ITERATIONS),
+    "maxEvaluations": (Claim.STOPPED, Limit.NODES),
+    "userInterrupt": (Claim.STOPPED, Limit.INTERRUPTED),
+    "infeasible": (Claim.INFEASIBLE, None),
+    "unbounded": (Claim.UNBOUNDED, None),
+    "infeasibleOrUnbounded": (Claim.INFEASIBLE_OR_UNBOUNDED, None),
 }
 
 

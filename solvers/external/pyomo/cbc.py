@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from ....formulations.errors import InvalidInput
-from ....formulations.program.model import ProblemClass, Program
+from ....formulations.program.data import ProblemClass
+from ....formulations.program.model import Program
 from ....formulations.program.to_pyomo import pyomo_variables
-from ...backend import gaps
+from ...backend import Claim, gaps
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 from .plugin import load
 from .run import SMALLEST_TOLERANCE, TOLERANCE_SHARE, Call, Outcome, PyomoSolver, outwards
 
@@ -68,12 +69,13 @@ class Cbc(PyomoSolver):
     name = "pyomo:cbc"
     licence = "EPL-2.0"
     classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
-    honours = frozenset({"threads", "seed", "warm_start", "log"})
+    supported_options = frozenset({"threads", "seed", "warm_start", "log"})
+    known_options = None  # CBC is asked about each
     title, executable, install = "CBC", "cbc", "apt-get install coinor-cbc"
 
-    def own_options(self, options: Options) -> dict[str, Any]:
+    def backend_options(self, options: Options) -> dict[str, Any]:
         """Return CBC's parameters; CBC is asked about each, for in a solve it would go on without."""
-        own = options.own(self.name, {})
+        own = super().backend_options(options)
         for name, value in own.items():
             field = f"backend_options[{self.name!r}][{name!r}]"
             for full, why in COVERED.items():  # CBC takes names cut short, in any case
@@ -132,24 +134,24 @@ def outcome(program: Program, results: Any, log: str) -> Outcome:
         # CBC says so of unbounded programs too, unless it has solved the relaxation and searched.
         searched = "Continuous objective value" in log and "infeasible or unbounded" not in log
         unsure = bool(program.objective.any()) and not searched
-        return Outcome(claim=Reason.INFEASIBLE_OR_UNBOUNDED if unsure else Reason.INFEASIBLE, message=message)
+        return Outcome(claim=Claim.INFEASIBLE_OR_UNBOUNDED if unsure else Claim.INFEASIBLE, message=message)
     if said == "unbounded":
-        return Outcome(claim=Reason.UNBOUNDED, message=message)
+        return Outcome(claim=Claim.UNBOUNDED, message=message)
     if said == "optimal" and found == "optimal":
         gap = re.search(r"Exiting as integer gap of (\S+) less than", log)
         within = float(gap[1]) * (1.0 + DIGITS) if gap and "within gap tolerance" in log else 0.0
         best = re.search(r"Search completed - best objective (\S+?),", log)
         if best is None:
-            return Outcome(claim=Reason.OPTIMAL, has_point=True, within=within)
+            return Outcome(claim=Claim.SOLVED, has_point=True, within=within)
         # The solution that CBC writes may be a little worse than the best it states, which is of a minimisation.
         bound = -(float(best[1]) - within) if program.sense == "max" else float(best[1]) - within
-        return Outcome(claim=Reason.OPTIMAL, has_point=True, bound=bound)
+        return Outcome(claim=Claim.SOLVED, has_point=True, bound=bound)
     stopped = re.search(r"^Result - Stopped on (\w+) limit", log, re.MULTILINE)
     limit = LIMITS.get(stopped[1] if stopped else said)
     if limit is None:
-        return Outcome(claim=Reason.NUMERICAL, message=message)
+        return Outcome(claim=Claim.FAILED, message=message)
     return Outcome(
-        claim=Reason.NO_SOLUTION_FOUND,
+        claim=Claim.STOPPED,
         limit=limit,
         message=message,
         has_point=found == "stoppedByLimit" and "No feasible solution found" not in log,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 from ....formulations.errors import InvalidInput
-from ....formulations.program.model import ProblemClass, Program
-from ...backend import gaps
+from ....formulations.program.data import ProblemClass
+from ....formulations.program.model import Program
+from ...backend import Claim, gaps
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 from .plugin import load
 from .run import Call, Outcome, PyomoSolver, outwards
 
-COVERED = {"tmlim": "time_limit", "mipgap": "rel_gap", "log": "log"}
 #: Switches of the simplex method and of branch and bound; glpsol's others name files or change the problem.
 SWITCHES = (
     "simplex primal dual std adv bib steep nosteep relax norelax flip presol nopresol exact xcheck scale noscale luf "
@@ -31,16 +31,16 @@ class Glpk(PyomoSolver):
     name = "pyomo:glpk"
     licence = "GPL-3.0"
     classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
-    honours = frozenset({"log"})
+    supported_options = frozenset({"log"})
+    covered_options: ClassVar = {"tmlim": "time_limit", "mipgap": "rel_gap", "log": "log"}
+    known_options = frozenset(SWITCHES.split())
     title, executable, install = "GLPK", "glpsol", "apt-get install glpk-utils"
 
-    def own_options(self, options: Options) -> dict[str, Any]:
+    def backend_options(self, options: Options) -> dict[str, Any]:
         """Return glpsol's switches, each with the value None that Pyomo passes on as none."""
-        own = options.own(self.name, COVERED)
+        own = super().backend_options(options)
         for switch, value in own.items():
             field = f"backend_options[{self.name!r}][{switch!r}]"
-            if switch not in SWITCHES.split():
-                raise InvalidInput(field, value, f"no switch of GLPK's search; there are: {SWITCHES}")
             if value is not True:
                 raise InvalidInput(field, value, "a switch has no value: give True, or leave it out")
         return dict.fromkeys(own)
@@ -70,17 +70,15 @@ def outcome(program: Program, log: str, has_solution: bool) -> Outcome:
     bound = outwards(program, float(bounds[-1]), DIGITS) if bounds else None
     if "LIMIT EXCEEDED" in last:
         limit = Limit.TIME if last.startswith("TIME") else Limit.ITERATIONS
-        return Outcome(
-            claim=Reason.NO_SOLUTION_FOUND, limit=limit, message=message, has_point=has_solution, bound=bound
-        )
+        return Outcome(claim=Claim.STOPPED, limit=limit, message=message, has_point=has_solution, bound=bound)
     if "NO DUAL FEASIBLE" in last or "PRIMAL/DUAL" in last:
-        return Outcome(claim=Reason.INFEASIBLE_OR_UNBOUNDED, message=message)
+        return Outcome(claim=Claim.INFEASIBLE_OR_UNBOUNDED, message=message)
     if "UNBOUNDED" in last:
-        return Outcome(claim=Reason.UNBOUNDED, message=message)
+        return Outcome(claim=Claim.UNBOUNDED, message=message)
     if " HAS NO " in last:
-        return Outcome(claim=Reason.INFEASIBLE, message=message)
+        return Outcome(claim=Claim.INFEASIBLE, message=message)
     if has_solution and last.startswith("RELATIVE MIP GAP"):
-        return Outcome(claim=Reason.OPTIMAL, has_point=True, bound=bound)
+        return Outcome(claim=Claim.SOLVED, has_point=True, bound=bound)
     if has_solution and ("INTEGER OPTIMAL" if whole else "OPTIMAL") in last:
-        return Outcome(claim=Reason.OPTIMAL, has_point=True, within=0.0)
-    return Outcome(claim=Reason.NUMERICAL, message=message)
+        return Outcome(claim=Claim.SOLVED, has_point=True, within=0.0)
+    return Outcome(claim=Claim.FAILED, message=message)

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.errors import InvalidInput
-from ....formulations.program.model import Floats, ProblemClass, Program
-from ...backend import gaps
+from ....formulations.program.data import ProblemClass
+from ....formulations.program.model import Program
+from ...backend import Claim, gaps
 from ...options import Options
-from ...result import Limit, Reason
-from ..highs import COVERED, SMALLEST_TOLERANCE, TOLERANCE_SHARE
+from ...result import Limit
+from ..highs import SMALLEST_TOLERANCE, TOLERANCE_SHARE, Highs
 from .run import Call, Outcome, PyomoSolver
 
 
@@ -22,14 +24,16 @@ class PyomoHighs(PyomoSolver):
     name = "pyomo:highs"
     licence = "MIT"
     classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
-    honours = frozenset({"threads", "seed", "warm_start", "log"})
-    title, package = "HiGHS", "highspy"
+    supported_options = frozenset({"threads", "seed", "warm_start", "log"})
+    covered_options, known_options = Highs.covered_options, None
+    title = "HiGHS"
+    requires = ("pyomo", "highspy")
 
-    def own_options(self, options: Options) -> dict[str, Any]:
+    def backend_options(self, options: Options) -> dict[str, Any]:
         """Return HiGHS's own options, each tried on a HiGHS of its own: Pyomo does not look whether one is taken."""
         import highspy
 
-        own = options.own(self.name, COVERED)
+        own = super().backend_options(options)
         trial = highspy.Highs()
         trial.setOptionValue("output_flag", False)
         for name, value in own.items():
@@ -50,7 +54,7 @@ class PyomoHighs(PyomoSolver):
         import highspy
 
         found = self._once(call)
-        if found.claim is Reason.NUMERICAL:
+        if found.claim is Claim.FAILED:
             highspy.Highs.resetGlobalScheduler(True)
             found = self._once(call)
         return found
@@ -58,12 +62,12 @@ class PyomoHighs(PyomoSolver):
     def _once(self, call: Call) -> Outcome:
         from pyomo.common.log import LoggingIntercept
         from pyomo.contrib.appsi.base import TerminationCondition as Ended
-        from pyomo.contrib.appsi.solvers import Highs
+        from pyomo.contrib.appsi.solvers import Highs as AppsiHighs
 
         options, model = call.options, call.model
         tolerance = max(SMALLEST_TOLERANCE, TOLERANCE_SHARE * options.feasibility_tol)
         relative, absolute = gaps(call.program, options)
-        solver = Highs()
+        solver = AppsiHighs()
         if "warmstart" in solver.config:
             solver.config.warmstart = call.started
         elif call.started:
@@ -85,10 +89,10 @@ class PyomoHighs(PyomoSolver):
         ended = results.termination_condition
         message = "" if ended is Ended.optimal else f"HiGHS: {ended.name}"
         claims = {
-            Ended.optimal: Reason.OPTIMAL,
-            Ended.infeasible: Reason.INFEASIBLE,
-            Ended.unbounded: Reason.UNBOUNDED,
-            Ended.infeasibleOrUnbounded: Reason.INFEASIBLE_OR_UNBOUNDED,
+            Ended.optimal: Claim.SOLVED,
+            Ended.infeasible: Claim.INFEASIBLE,
+            Ended.unbounded: Claim.UNBOUNDED,
+            Ended.infeasibleOrUnbounded: Claim.INFEASIBLE_OR_UNBOUNDED,
         }
         limits = {
             Ended.maxTimeLimit: Limit.TIME,
@@ -97,9 +101,9 @@ class PyomoHighs(PyomoSolver):
             Ended.interrupted: Limit.INTERRUPTED,
         }
         limit = limits.get(ended)
-        claim = claims.get(ended, Reason.NUMERICAL if limit is None else Reason.NO_SOLUTION_FOUND)
+        claim = claims.get(ended, Claim.FAILED if limit is None else Claim.STOPPED)
         best, bound = results.best_feasible_objective, results.best_objective_bound
-        point = claim in (Reason.OPTIMAL, Reason.NO_SOLUTION_FOUND) and best is not None and math.isfinite(best)
+        point = claim in (Claim.SOLVED, Claim.STOPPED) and best is not None and math.isfinite(best)
         if point:
             for variable, value in solver.get_primals().items():
                 variable.set_value(value, skip_validation=True)

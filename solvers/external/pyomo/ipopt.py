@@ -4,39 +4,36 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.errors import InvalidInput
-from ....formulations.program.model import Csr, Floats, ProblemClass, Program
+from ....formulations.program.data import Csr, ProblemClass
+from ....formulations.program.model import Program
+from ...backend import Claim
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 from .plugin import SolverFailed, load
 from .run import SMALLEST_TOLERANCE, TOLERANCE_SHARE, Call, Outcome, PyomoSolver
 
-COVERED = {
-    "max_wall_time": "time_limit",
-    "max_cpu_time": "time_limit",
-    "constr_viol_tol": "feasibility_tol",
-    "print_level": "log",
-}
 # Its own 1e-8 leaves complementarities that add up to a gap.
 TOLERANCE = 1e-9
 # Ipopt's own 1e20 is seldom reached before its limit of iterations.
 DIVERGED = 1e15
 #: Ipopt's last line: what it says, the claim, and the limit.
 ENDS = (
-    ("Optimal Solution Found", Reason.OPTIMAL, None),
-    ("Solved To Acceptable Level", Reason.OPTIMAL, None),
-    ("Feasible point for square problem found", Reason.OPTIMAL, None),
-    ("Search Direction is becoming Too Small", Reason.NO_SOLUTION_FOUND, Limit.METHOD),
-    ("Maximum Number of Iterations Exceeded", Reason.NO_SOLUTION_FOUND, Limit.ITERATIONS),
-    ("Maximum CPU time exceeded", Reason.NO_SOLUTION_FOUND, Limit.TIME),
-    ("Maximum wallclock time exceeded", Reason.NO_SOLUTION_FOUND, Limit.TIME),
-    ("Converged to a point of local infeasibility", Reason.INFEASIBLE, None),
-    ("inconsistent variable bounds or constraint sides", Reason.INFEASIBLE, None),
-    ("Iterates diverging", Reason.UNBOUNDED, None),
+    ("Optimal Solution Found", Claim.SOLVED, None),
+    ("Solved To Acceptable Level", Claim.SOLVED, None),
+    ("Feasible point for square problem found", Claim.SOLVED, None),
+    ("Search Direction is becoming Too Small", Claim.STOPPED, Limit.METHOD),
+    ("Maximum Number of Iterations Exceeded", Claim.STOPPED, Limit.ITERATIONS),
+    ("Maximum CPU time exceeded", Claim.STOPPED, Limit.TIME),
+    ("Maximum wallclock time exceeded", Claim.STOPPED, Limit.TIME),
+    ("Converged to a point of local infeasibility", Claim.INFEASIBLE, None),
+    ("inconsistent variable bounds or constraint sides", Claim.INFEASIBLE, None),
+    ("Iterates diverging", Claim.UNBOUNDED, None),
 )
 
 
@@ -46,12 +43,19 @@ class Ipopt(PyomoSolver):
     name = "pyomo:ipopt"
     licence = "EPL-2.0"
     classes = frozenset({ProblemClass.LP, ProblemClass.LOG})
-    honours = frozenset({"warm_start", "log"})
+    supported_options = frozenset({"warm_start", "log"})
+    covered_options: ClassVar = {
+        "max_wall_time": "time_limit",
+        "max_cpu_time": "time_limit",
+        "constr_viol_tol": "feasibility_tol",
+        "print_level": "log",
+    }
+    known_options = None  # the solver refuses those that it does not know
     title, executable, install = "Ipopt", "ipopt", "conda install -c conda-forge ipopt"
 
-    def own_options(self, options: Options) -> dict[str, Any]:
+    def backend_options(self, options: Options) -> dict[str, Any]:
         """Return Ipopt's own options; which ones it takes it says itself, in the solve."""
-        own = options.own(self.name, COVERED)
+        own = super().backend_options(options)
         for name, value in own.items():
             field = f"backend_options[{self.name!r}][{name!r}]"
             if not re.fullmatch(r"\w+", str(name)) or not re.fullmatch(r"\S+", str(value)):
@@ -118,8 +122,8 @@ class Ipopt(PyomoSolver):
         told = log.read_text(errors="replace")
         end = re.findall(r"^EXIT: (.*)$", told, re.MULTILINE)
         said = end[-1] if end else "no verdict"
-        claim, limit = next(((claim, limit) for words, claim, limit in ENDS if words in said), (Reason.NUMERICAL, None))
-        point = claim in (Reason.OPTIMAL, Reason.NO_SOLUTION_FOUND) and len(results.solution) > 0
+        claim, limit = next(((claim, limit) for words, claim, limit in ENDS if words in said), (Claim.FAILED, None))
+        point = claim in (Claim.SOLVED, Claim.STOPPED) and len(results.solution) > 0
         if point:
             load(call.model, results)
         message = "" if said.startswith("Optimal") else f"Ipopt: {said}"

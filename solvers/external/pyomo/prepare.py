@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....formulations.program.model import NO_ROWS, Program
+from ....formulations.program.data import NO_ROWS
+from ....formulations.program.model import Program
 
 
 def whole_bounds(program: Program) -> Program:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ....formulations.program.model import Floats, Program
+from ....formulations.arrays import Floats
+from ....formulations.program.model import Program
 from ....formulations.program.to_pyomo import pyomo_constraints, pyomo_model, pyomo_variables
-from ...backend import Answer, Availability, Backend, Progress, Task
+from ...backend import Answer, Availability, Backend, Claim, Progress, Task
+from ...deadline import Deadline
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 from .plugin import SolverFailed, run_plugin, scratch, stated_version
 from .prepare import rows_alone, whole_bounds
 
@@ -79,7 +79,7 @@ class Outcome:
         What became of a warm start, if the solver says.
     """
 
-    claim: Reason
+    claim: Claim
     limit: Limit | None = None
     message: str = ""
     has_point: bool = False
@@ -99,38 +99,30 @@ class PyomoSolver(Backend):
     title : str
         The solver's name as people write it.
     executable : str
-        The program that must be on PATH; empty for a Python package.
-    package : str
-        The Python package that must be installed; empty for a program.
+        The program that must be on PATH; empty if the last package in `requires` is the solver.
     install : str
         How to install the program.
     """
 
+    requires: tuple[str, ...] = ("pyomo",)
+    extra = "pyomo"
     title = ""
     executable = ""
-    package = ""
     install = ""
 
     def probe(self) -> Availability:
-        """Say whether Pyomo and the solver are installed; the solver is not run but for its version, once."""
-        if find_spec("pyomo") is None:
-            return Availability(False, reason="pyomo is not installed: pip install 'equipoise[pyomo]'")
-        own = version("pyomo")
-        if self.package:
-            if find_spec(self.package) is None:
-                return Availability(False, own, f"{self.package} is not installed: pip install {self.package}")
-            return Availability(True, f"{own} ({self.title} {version(self.package)})")
+        """Return whether Pyomo and the solver are installed; the solver is not run but for its version, once."""
+        found = super().probe()
+        if not found.usable:
+            return found
+        if not self.executable:
+            return replace(found, version=f"{found.version} ({self.title} {version(self.requires[-1])})")
         path = shutil.which(self.executable)
         if path is None:
-            return Availability(
-                False, own, f"{self.executable}, {self.title}'s program, is not on PATH: {self.install}"
-            )
-        said = stated_version(path, Path(path).stat().st_mtime_ns)
-        return Availability(True, f"{own} ({self.title} {said or 'of unknown version'})")
-
-    def own_options(self, options: Options) -> dict[str, Any]:
-        """Return the solver's own options, checked; raise InvalidInput for one that is wrong."""
-        raise NotImplementedError
+            missing = f"{self.executable}, {self.title}'s program, is not on PATH: {self.install}"
+            return replace(found, usable=False, reason=missing)
+        theirs = stated_version(path, Path(path).stat().st_mtime_ns) or "of unknown version"
+        return replace(found, version=f"{found.version} ({self.title} {theirs})")
 
     def run(self, call: Call) -> Outcome:
         """Run the solver and leave what it found in the call's model."""
@@ -140,17 +132,17 @@ class PyomoSolver(Backend):
         """Solve a Pyomo model of the program; Pyomo tells nothing on the way."""
         program = task.program
         assert program is not None
-        deadline = None if options.time_limit is None else time.perf_counter() + options.time_limit
-        own = self.own_options(options)
+        deadline = Deadline.of(options)
+        own = self.backend_options(options)
         whole = whole_bounds(program)
         if (whole.lower > whole.upper).any():
             j = int(np.argmax(whole.lower > whole.upper))
             between = f"[{program.lower[j]:g}, {program.upper[j]:g}]"
-            return Answer(claim=Reason.INFEASIBLE, message=f"column {j} is integer, and none is in {between}")
+            return Answer(claim=Claim.INFEASIBLE, message=f"column {j} is integer, and none is in {between}")
         stated, start = self.stated(whole, task.start)
-        found = self._attempt(stated, start, options, own, deadline)
-        if found.claim in (Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED):
-            found = self._settled(found, stated, options, own, deadline)
+        found = self._attempt(stated, start, own, deadline)
+        if found.claim in (Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED):
+            found = self._settled(found, stated, own, deadline)
         duals = None if found.duals is None else found.duals[: program.num_rows]
         fate = () if task.start is None else (found.fate or self.fate(program, task.start, options),)
         return Answer(
@@ -178,11 +170,10 @@ class PyomoSolver(Backend):
             return f"warm start accepted, objective {program.objective_at(start):.12g}"
         return f"warm start violates the program by {worst:.3g}: {self.title} may repair or drop it"
 
-    def _attempt(
-        self, program: Program, start: Floats | None, options: Options, own: Mapping[str, Any], deadline: float | None
-    ) -> Outcome:
+    def _attempt(self, program: Program, start: Floats | None, own: Mapping[str, Any], deadline: Deadline) -> Outcome:
         from pyomo.environ import Suffix
 
+        options = deadline.given
         model = pyomo_model(program)
         if not program.integer.any():
             model.dual = Suffix(direction=Suffix.IMPORT)
@@ -190,12 +181,12 @@ class PyomoSolver(Backend):
             variables = pyomo_variables(program, model)
             for j in np.flatnonzero(np.isfinite(start)).tolist():
                 variables[j].set_value(float(start[j]), skip_validation=True)
-        seconds = None if deadline is None else deadline - time.perf_counter()
-        if seconds is not None and seconds <= 0.0:
+        seconds = deadline.left()
+        if seconds == 0.0:
             message = f"the time was over before {self.title} started"
-            return Outcome(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.TIME, message=message)
+            return Outcome(claim=Claim.STOPPED, limit=Limit.TIME, message=message)
         if not _decides(program, model):
-            return _read(Outcome(claim=Reason.OPTIMAL, has_point=True, within=0.0), program, model, options)
+            return _read(Outcome(claim=Claim.SOLVED, has_point=True, within=0.0), program, model, options)
         with scratch(options.log) as folder:
             call = Call(
                 program=program,
@@ -211,23 +202,21 @@ class PyomoSolver(Backend):
                 return _read(self.run(call), program, model, options)
             except subprocess.TimeoutExpired:
                 message = f"{self.title} did not stop at the time limit, and was ended"
-                return Outcome(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.TIME, message=message)
+                return Outcome(claim=Claim.STOPPED, limit=Limit.TIME, message=message)
             except SolverFailed as failure:
                 words = " ".join(str(failure).split())[-300:]
-                return Outcome(claim=Reason.NUMERICAL, message=f"{self.title} failed: {words}")
+                return Outcome(claim=Claim.FAILED, message=f"{self.title} failed: {words}")
 
-    def _settled(
-        self, found: Outcome, program: Program, options: Options, own: Mapping[str, Any], deadline: float | None
-    ) -> Outcome:
+    def _settled(self, found: Outcome, program: Program, own: Mapping[str, Any], deadline: Deadline) -> Outcome:
         """Tell infeasible from unbounded by solving the rows without the objective."""
-        rows = rows_alone(program)
+        rows, options = rows_alone(program), deadline.given
         nearest = np.clip(np.zeros(program.num_columns), program.lower, program.upper)
-        claim = Reason.UNBOUNDED
+        claim = Claim.UNBOUNDED
         if not _fits(rows, nearest, options):
-            alone = self._attempt(rows, None, options, own, deadline)
+            alone = self._attempt(rows, None, own, deadline)
             if alone.values is None or not _fits(rows, alone.values, options):
-                unsure = alone.claim is not Reason.INFEASIBLE
-                claim = Reason.INFEASIBLE_OR_UNBOUNDED if unsure else Reason.INFEASIBLE
+                unsure = alone.claim is not Claim.INFEASIBLE
+                claim = Claim.INFEASIBLE_OR_UNBOUNDED if unsure else Claim.INFEASIBLE
         return Outcome(claim=claim, message=found.message, notes=found.notes)
 
 
@@ -251,10 +240,10 @@ def _read(found: Outcome, program: Program, model: Any, options: Options) -> Out
     read = [variable.value for variable in variables]
     if None in read:
         missing = variables[read.index(None)].name
-        return replace(found, claim=Reason.NUMERICAL, message=f"Pyomo read no value of {missing}")
+        return replace(found, claim=Claim.FAILED, limit=None, message=f"Pyomo read no value of {missing}")
     values = np.array(read, dtype=np.float64)
     duals = duals_in(program, model)
-    if found.claim is not Reason.OPTIMAL and not _fits(program, values, options):
+    if found.claim is not Claim.SOLVED and not _fits(program, values, options):
         return replace(found, duals=duals)  # an iterate that a limit left behind
     bound = found.bound
     if found.within is not None:

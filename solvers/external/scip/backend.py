@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import math
-import re
-import time
-from importlib.metadata import version
-from importlib.util import find_spec
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ....formulations.program.model import Floats, ProblemClass, Program
-from ...backend import Answer, Availability, Backend, Progress, Task, gaps
+from ....formulations.arrays import Floats
+from ....formulations.program.data import ProblemClass
+from ....formulations.program.model import Program
+from ...backend import Answer, Backend, Claim, Progress, Task, gaps
+from ...deadline import Deadline
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 from .model import ScipModel
 
-# What our common options already say, so that one thing is never said twice.
-COVERED = {
-    "limits/time": "time_limit",
-    "timing/clocktype": "time_limit",
-    "timing/enabled": "time_limit",
-    "limits/gap": "rel_gap",
-    "limits/absgap": "abs_gap",
-    "numerics/feastol": "feasibility_tol",
-    "randomization/randomseedshift": "seed",
-    "display/verblevel": "log",
-}
-# The first whose models can be freed at will.
-OLDEST = (6, 2)
 # SCIP adds up rows in its own order: a tenth of our tolerance leaves room for ours.
 TOLERANCE_SHARE = 0.1
 # SCIP's numerics/epsilon: it takes smaller differences for none.
@@ -50,11 +36,11 @@ LIMITS = {
     "duallimit": Limit.METHOD,
 }
 CLAIMS = {
-    "optimal": Reason.OPTIMAL,
-    "gaplimit": Reason.OPTIMAL,
-    "infeasible": Reason.INFEASIBLE,
-    "unbounded": Reason.UNBOUNDED,
-    "inforunbd": Reason.INFEASIBLE_OR_UNBOUNDED,
+    "optimal": Claim.SOLVED,
+    "gaplimit": Claim.SOLVED,
+    "infeasible": Claim.INFEASIBLE,
+    "unbounded": Claim.UNBOUNDED,
+    "inforunbd": Claim.INFEASIBLE_OR_UNBOUNDED,
 }
 
 
@@ -63,46 +49,49 @@ class Scip(Backend):
 
     name = "scip"
     licence = "Apache-2.0"
+    requires = ("pyscipopt>=6.2",)  # the first whose models can be freed at will
+    extra = "scip"
     classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
-    honours = frozenset({"seed", "warm_start", "log"})
-
-    def probe(self) -> Availability:
-        """Say whether a pyscipopt that is new enough is installed."""
-        oldest = ".".join(map(str, OLDEST))
-        if find_spec("pyscipopt") is None:
-            return Availability(False, reason="pyscipopt is not installed: pip install 'equipoise[scip]'")
-        found = version("pyscipopt")
-        if tuple(map(int, re.findall(r"\d+", found)[:2])) < OLDEST:
-            return Availability(False, found, f"pyscipopt {found} is too old: pip install 'pyscipopt>={oldest}'")
-        return Availability(True, found)
+    supported_options = frozenset({"seed", "warm_start", "log"})
+    covered_options: ClassVar = {
+        "limits/time": "time_limit",
+        "timing/clocktype": "time_limit",
+        "timing/enabled": "time_limit",
+        "limits/gap": "rel_gap",
+        "limits/absgap": "abs_gap",
+        "numerics/feastol": "feasibility_tol",
+        "randomization/randomseedshift": "seed",
+        "display/verblevel": "log",
+    }
+    known_options = None  # the solver refuses those that it does not know
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Build the model, stream incumbents and bounds, and read what SCIP proved."""
-        ends = math.inf if options.time_limit is None else time.perf_counter() + options.time_limit
+        deadline = Deadline.of(options)
         program = task.program
         assert program is not None
         scip = self._model(task, options)
         try:
             notes = _start(scip, task.start, options, on_progress)
             raised = [] if scip.linear else scip.listen(on_progress)
-            status = scip.optimize(ends)
+            status = scip.optimize(deadline)
             if raised:
                 raise raised[0]
             answer = _answer(scip, status, notes)
         finally:
             scip.free()
-        if answer.claim is Reason.INFEASIBLE_OR_UNBOUNDED:
-            return self._told_apart(task, options, answer, ends)
+        if answer.claim is Claim.INFEASIBLE_OR_UNBOUNDED:
+            return self._told_apart(task, options, answer, deadline)
         return answer
 
-    def _told_apart(self, task: Task, options: Options, answer: Answer, ends: float) -> Answer:
+    def _told_apart(self, task: Task, options: Options, answer: Answer, deadline: Deadline) -> Answer:
         """Return which of infeasible and unbounded it is: without an objective, a program is not unbounded."""
         scip = self._model(task, options, feasibility_only=True)
         try:
-            status = scip.optimize(ends)
+            status = scip.optimize(deadline)
             if scip.values() is not None:
                 message = f"{answer.message}, and there are plans"
-                return Answer(claim=Reason.UNBOUNDED, message=message, notes=answer.notes)
+                return Answer(claim=Claim.UNBOUNDED, message=message, notes=answer.notes)
             return _answer(scip, status, answer.notes) if status == "infeasible" else answer
         finally:
             scip.free()
@@ -112,7 +101,7 @@ class Scip(Backend):
         return ScipModel(
             task.program,
             _parameters(task.program, options),
-            options.own(self.name, COVERED),
+            self.backend_options(options),
             log=options.log,
             feasibility_only=feasibility_only,
             objective_factor=task.objective_factor,
@@ -162,9 +151,9 @@ def _start(scip: ScipModel, start: Floats | None, options: Options, on_progress:
 
 def _answer(scip: ScipModel, status: str, notes: tuple[str, ...]) -> Answer:
     limit = LIMITS.get(status)
-    claim = CLAIMS.get(status, Reason.NO_SOLUTION_FOUND if limit else Reason.NUMERICAL)
+    claim = CLAIMS.get(status, Claim.STOPPED if limit else Claim.FAILED)
     values = duals = reduced = bound = ray = None
-    if claim in (Reason.OPTIMAL, Reason.NO_SOLUTION_FOUND):
+    if claim in (Claim.SOLVED, Claim.STOPPED):
         values, bound = scip.values(), scip.bound()
         values = scip.fallback if values is None else values
     if status == "optimal":
@@ -176,7 +165,7 @@ def _answer(scip: ScipModel, status: str, notes: tuple[str, ...]) -> Answer:
     return Answer(
         claim=claim,
         limit=limit,
-        message="" if claim is Reason.OPTIMAL else f"SCIP: {status}",
+        message="" if claim is Claim.SOLVED else f"SCIP: {status}",
         values=values,
         bound=bound,
         duals=duals,

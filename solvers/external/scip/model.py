@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.errors import InvalidInput
-from ....formulations.program.model import Floats, ProblemClass, Program
+from ....formulations.program.data import ProblemClass
+from ....formulations.program.model import Program
 from ...backend import Progress
+from ...deadline import Deadline
 
 # What SCIP takes for infinite.
 INFINITY = 1e20
@@ -110,10 +113,10 @@ class ScipModel:
         except (ValueError, LookupError, OverflowError, TypeError):
             raise InvalidInput(FIELD.format(name), value, "SCIP does not take this value") from None
 
-    def optimize(self, ends: float = math.inf) -> str:
-        """Run SCIP, the one time, until `ends` (of time.perf_counter) at most; return its status."""
-        if math.isfinite(ends):
-            self.model.setParam("limits/time", min(max(0.0, ends - time.perf_counter()), INFINITY))
+    def optimize(self, deadline: Deadline) -> str:
+        """Run SCIP, the one time, until the deadline at most; return its status."""
+        if (left := deadline.left()) is not None:
+            self.model.setParam("limits/time", min(left, INFINITY))
         self.running = True
         try:
             self.model.optimizeNogil()

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.checks import as_integer
 from ....formulations.errors import InvalidInput
 from ....formulations.markets.equilibrium import Equilibrium
 from ....formulations.markets.fisher import FisherMarket
 from ....formulations.markets.volatile import VolatileFisherMarket
-from ....formulations.program.model import Floats
-from ...backend import Answer, Availability, Backend, Progress, Task
+from ...backend import Answer, Backend, Claim, Progress, Task
+from ...deadline import Deadline
 from ...options import Options
-from ...result import CLOSED_GAP, Reason
+from ...result import CLOSED_GAP
 from ..blas_threads import blas_threads
 from .pairs import Edges
 from .pricing import Wants
 from .sifting import Sifting, Watch
 
-VERSION = "1"
-COVERED = {"tol": "rel_gap", "tolerance": "rel_gap", "max_time": "time_limit", "print": "log"}
 MOST_STEPS = 500
 # Seconds between incumbents that are handed over on the way: each is as large as the utilities, and is checked.
 INCUMBENT_S = 2.0
@@ -36,17 +35,19 @@ class InteriorPointBackend(Backend):
 
     name = "interior_point"
     licence = "Apache-2.0"
+    version = "1"
+    requires = ("scipy", "threadpoolctl")
     formulations = frozenset({"FisherMarket", "VolatileFisherMarket:linear", "VolatileFisherMarket:leontief"})
-    honours = frozenset({"threads", "seed", "warm_start", "log"})
-
-    def probe(self) -> Availability:
-        """Say that it can run: it needs numpy and scipy alone."""
-        return Availability(True, VERSION)
+    supported_options = frozenset({"threads", "seed", "warm_start", "log"})
+    covered_options: ClassVar = {"tol": "rel_gap", "tolerance": "rel_gap", "max_time": "time_limit", "print": "log"}
+    known_options = frozenset({"max_steps"})
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve the market; a seed changes nothing (the method draws nothing)."""
-        most_steps = _most_steps(self.name, options)
-        deadline = None if options.time_limit is None else time.perf_counter() + options.time_limit
+        own = self.backend_options(options)
+        field = f"backend_options[{self.name!r}]['max_steps']"
+        most_steps = as_integer(field, own.get("max_steps", MOST_STEPS), minimum=0)
+        deadline = Deadline.of(options)
         market = task.problem
         with blas_threads(options.threads):
             if isinstance(market, VolatileFisherMarket) and market.family == "leontief":
@@ -57,14 +58,6 @@ class InteriorPointBackend(Backend):
                 return _Linear(market, options, on_progress, deadline, most_steps).solve()
 
 
-def _most_steps(name: str, options: Options) -> int:
-    own = options.own(name, COVERED)
-    for each in own:
-        if each != "max_steps":
-            raise InvalidInput(f"backend_options[{name!r}][{each!r}]", own[each], "its only option is max_steps")
-    return as_integer(f"backend_options[{name!r}]['max_steps']", own.get("max_steps", MOST_STEPS), minimum=0)
-
-
 class _Linear:
     """One solve of a linear market, static or over rounds."""
 
@@ -73,7 +66,7 @@ class _Linear:
         given: FisherMarket | VolatileFisherMarket,
         options: Options,
         on_progress: Progress,
-        deadline: float | None,
+        deadline: Deadline,
         most_steps: int,
     ) -> None:
         self.given, self.options, self.on_progress = given, options, on_progress
@@ -97,12 +90,12 @@ class _Linear:
         if self.start is not None:
             welfare = self.market.welfare(self.start.utilities) / self.total - self.shift
             sifting.start(welfare, self._worth_of_goods(self.start.prices))
-        closed = sifting.gap <= sifting.watch.tolerance
+        closed = sifting.best.gap <= sifting.watch.tolerance
         limit = None if closed else sifting.run()
         pairs = ", ".join(f"{count:,}" for count in sifting.selections) or "no"
         self.notes.append(f"{sifting.watch.steps} steps on {pairs} of {self.wants.num_pairs:,} pairs of buyer and good")
         return Answer(
-            claim=Reason.NO_SOLUTION_FOUND if limit else Reason.OPTIMAL,
+            claim=Claim.STOPPED if limit else Claim.SOLVED,
             limit=limit,
             plan=self._plan(),
             notes=tuple(self.notes),
@@ -122,14 +115,14 @@ class _Linear:
         )
 
     def _static_plan(self) -> Equilibrium:
-        sifting, market = self.sifting, self.market
+        best, market = self.sifting.best, self.market
         prices = None
-        if sifting.prices is not None:
+        if best.proof is not None:
             prices = np.zeros(market.num_goods)
-            prices[self.wants.goods] = sifting.prices
+            prices[self.wants.goods] = best.proof
             prices = market.normal_prices(prices / market.capacities)
-        if sifting.edges is not None and sifting.shares is not None:
-            allocation = self._allocation(sifting.edges, sifting.shares)
+        if best.solution is not None:
+            allocation = self._allocation(*best.solution)
             if prices is None:
                 prices = market.normal_prices(market.implied_prices(allocation))
             return Equilibrium(

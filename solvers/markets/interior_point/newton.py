@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....formulations.program.model import Floats
+from ....formulations.arrays import Floats
 from .pairs import Edges
 from .preconditioner import forest_factored
 

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ....formulations.program.model import Floats, Indices
+from ....formulations.arrays import Floats, Indices
 
 # Seconds per product of two entries, summed pair by pair, and per product inside a dense block: which way is faster.
 PAIR_S = 4e-9

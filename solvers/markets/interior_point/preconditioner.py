@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ....formulations.program.model import Floats
+from ....formulations.arrays import Floats
 from .pairs import Edges
 
 # The residual, relative to the right-hand side, at which the gradients stop, and the most of them.

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats, Indices
 from ....formulations.markets.fisher import BLOCK_ENTRIES, FisherMarket
-from ....formulations.program.model import Floats, Indices
 from .pairs import Edges
 
 # Entries of the sample that the width of a selection is judged by.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ....formulations.program.model import Floats, Indices
+from ....formulations.arrays import Floats, Indices
 from .pairs import Edges
 from .pricing import Wants
 

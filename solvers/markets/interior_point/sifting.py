@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
 
-from ....formulations.program.model import Floats
+from ....formulations.arrays import Floats
+from ...deadline import Deadline
+from ...incumbent import Incumbent
 from ...result import Limit
 from .newton import InteriorPoint
 from .pairs import Edges
@@ -58,59 +59,47 @@ class Watch:
     ----------
     tolerance : float
         The gap asked for, where budgets sum to 1.
-    deadline : float or None
-        On the clock of `time.perf_counter`.
+    deadline : Deadline
     most_steps : int
     tell : callable
         Given the number of steps, welfare and bound (where budgets sum to 1), and the pairs in use, at every step.
     """
 
     tolerance: float
-    deadline: float | None
+    deadline: Deadline
     most_steps: int
     tell: Callable[[int, float, float, int], None]
     steps: int = field(default=0, init=False)
 
     def stops(self) -> Limit | None:
         """Return the limit that is reached, if one is."""
-        if self.deadline is not None and time.perf_counter() >= self.deadline:
+        if self.deadline.passed:
             return Limit.TIME
         return Limit.ITERATIONS if self.steps >= self.most_steps else None
 
 
 class Sifting:
-    """The search for the equilibrium: the best allocation and the best prices so far.
+    """The search for the equilibrium.
 
     Attributes
     ----------
-    edges, shares : Edges or None, ndarray of float or None
-        The best allocation found.
-    welfare, bound : float
-        Its Nash welfare, and the least bound that prices proved, where budgets sum to 1.
-    prices : ndarray of float or None
-        Those prices.
+    best : Incumbent
+        The best allocation, as pairs of buyer and good with their shares, its Nash welfare, and the least bound that
+        prices proved, with those; budgets sum to 1.
     selections : list of int
         How many pairs each selection had.
     """
 
     def __init__(self, wants: Wants, watch: Watch) -> None:
         self.wants, self.watch = wants, watch
-        self.edges: Edges | None = None
-        self.shares: Floats | None = None
-        self.prices: Floats | None = None
-        self.welfare, self.bound = -np.inf, np.inf
+        self.best: Incumbent[tuple[Edges, Floats], Floats] = Incumbent()
         self.selections: list[int] = []
-        self._best: Prices | None = None
+        self._priced: Prices | None = None
         self._latest: Prices | None = None
-
-    @property
-    def gap(self) -> float:
-        """How far welfare and bound are apart."""
-        return self.bound - self.welfare
 
     def start(self, welfare: float, prices: Floats) -> None:
         """Start from the welfare of a known allocation and from prices."""
-        self.welfare = max(self.welfare, welfare)
+        self.best.improve(welfare, None)
         self._try(prices)
 
     def run(self) -> Limit | None:
@@ -121,14 +110,14 @@ class Sifting:
         if self.watch.stops():
             return self.watch.stops()
         whole = wants.num_pairs <= max(FEW_PAIRS, FEW_PER_SIDE * sides)
-        if self._best is None and not whole:
+        if self._priced is None and not whole:
             self._start_roughly()
-            if self.gap <= self.watch.tolerance:
+            if self.best.gap <= self.watch.tolerance:
                 return None
-        if self._best is not None:
+        if self._priced is not None:
             per_side = self._first_pairs(sides)
         point: InteriorPoint | None = None
-        anew = self._best is None
+        anew = self._priced is None
         while True:
             whole = whole or per_side * sides >= wants.num_pairs
             edges = wants.edges(*wants.everything()) if whole else self._selected(per_side * sides, point)
@@ -144,24 +133,24 @@ class Sifting:
         """Start from rough prices and what soft demand hands out at them."""
         found = rough_prices(self.wants, ENOUGH * self.watch.tolerance)
         if np.isfinite(found.welfare):
-            self.welfare, self.edges, self.shares = found.welfare, found.edges, found.shares
+            self.best.improve(found.welfare, (found.edges, found.shares))
         self._try(found.prices)
 
     def _first_pairs(self, sides: int) -> int:
         """Return how many pairs to take for each buyer and each good at the best prices."""
-        assert self._best is not None
-        widths = self.wants.widths_of(self._best, [each * sides for each in FIRST_PAIRS])
+        assert self._priced is not None
+        widths = self.wants.widths_of(self._priced, [each * sides for each in FIRST_PAIRS])
         if widths[0] > CLEARLY:
             return FIRST_PAIRS[0]
-        enough = [each for each, width in zip(FIRST_PAIRS, widths, strict=True) if width > WIDE * self.gap]
+        enough = [each for each, width in zip(FIRST_PAIRS, widths, strict=True) if width > WIDE * self.best.gap]
         return next((each for each in enough if each > FIRST_PAIRS[0]), FIRST_PAIRS[-1])
 
     def _near(self, edges: Edges) -> InteriorPoint:
         """Return a start near the best prices: at the least gap of the central path that is not mostly mismatch."""
-        assert self._best is not None
-        gap = min(FIRST_GAP, GAP_RATIO * self.gap)
+        assert self._priced is not None
+        gap = min(FIRST_GAP, GAP_RATIO * self.best.gap)
         while True:
-            point = InteriorPoint.from_prices(edges, self.wants.budgets, self._best.prices, gap)
+            point = InteriorPoint.from_prices(edges, self.wants.budgets, self._priced.prices, gap)
             if point.measure().gap <= gap:
                 return point
             if gap >= MOST_GAP:
@@ -170,9 +159,9 @@ class Sifting:
 
     def _selected(self, count: int, point: InteriorPoint | None) -> Edges:
         """Return about so many pairs, the best at the best prices, with those that the point lacked and traded."""
-        assert self._best is not None
+        assert self._priced is not None
         assert self._latest is not None
-        wants, best = self.wants, self._best
+        wants, best = self.wants, self._priced
         buyer, good = wants.select(best, wants.widths_of(best, [count])[0] + 1e-12)
         if point is not None:
             goods, edges = wants.market.num_goods, point.edges
@@ -193,24 +182,23 @@ class Sifting:
         watch = self.watch
         measure = point.measure()
         # Prices that the point starts from have been tried.
-        check = FIRST_CHECK if self._best is None else min(FIRST_CHECK, CHECK_AGAIN * measure.gap)
+        check = FIRST_CHECK if self._priced is None else min(FIRST_CHECK, CHECK_AGAIN * measure.gap)
         least, since = np.inf, 0
         while True:
-            if measure.welfare > self.welfare:
-                self.welfare, self.edges, self.shares = measure.welfare, point.edges, measure.shares
-            if whole and measure.bound < self.bound:
-                self.bound, self.prices = measure.bound, point.prices
+            self.best.improve(measure.welfare, (point.edges, measure.shares))
+            if whole:
+                self.best.tighten(measure.bound, point.prices)
             since = 0 if measure.gap < 0.9 * least else since + 1
             least = min(least, measure.gap)
             stuck = since > PATIENCE or not np.isfinite(measure.gap)
-            if self.gap > watch.tolerance and (stuck or measure.gap <= max(check, watch.tolerance)):
+            if self.best.gap > watch.tolerance and (stuck or measure.gap <= max(check, watch.tolerance)):
                 check = CHECK_AGAIN * measure.gap
                 bound = self._try(point.prices)
                 lacks = bound - measure.bound > max(0.5 * measure.gap, 0.1 * watch.tolerance)
-                if lacks and not whole and self.gap > watch.tolerance:
+                if lacks and not whole and self.best.gap > watch.tolerance:
                     return End.LACKING, None
-            watch.tell(watch.steps, self.welfare, self.bound, len(point.edges))
-            if self.gap <= watch.tolerance:
+            watch.tell(watch.steps, self.best.objective, self.best.bound, len(point.edges))
+            if self.best.gap <= watch.tolerance:
                 return End.OVER, None
             if stuck:
                 return End.STUCK, Limit.METHOD
@@ -225,7 +213,7 @@ class Sifting:
     def _try(self, prices: Floats) -> float:
         """Try prices on all pairs; return the bound they prove."""
         priced = self.wants.priced(prices)
-        if priced.bound < self.bound:
-            self.bound, self.prices, self._best = priced.bound, priced.prices, priced
+        if self.best.tighten(priced.bound, priced.prices):
+            self._priced = priced
         self._latest = priced
         return priced.bound

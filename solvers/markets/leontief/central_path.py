@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....formulations.program.model import Floats
+from ....formulations.arrays import Floats
 from .linear_system import GoodsSystem
 from .scaling import PROHIBITIVE, ScaledLeontief
 

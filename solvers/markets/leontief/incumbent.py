@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.markets.volatile import VolatileFisherMarket
-from ....formulations.program.model import Floats
-from ...backend import Answer, Progress
+from ...backend import Answer, Claim, Progress
 from ...options import Options
-from ...result import CLOSED_GAP, Limit, Reason
+from ...result import CLOSED_GAP, Limit
 from .central_path import LeontiefPath
 from .scaling import ScaledLeontief
 
@@ -95,8 +95,8 @@ class BestPoint:
             allocation = self.market.requirements * rates[:, None, :]
         closed = self.closed()
         return Answer(
-            claim=Reason.OPTIMAL if closed else Reason.FEASIBLE,
-            limit=None if closed else limit,
+            claim=Claim.SOLVED if closed else Claim.STOPPED,
+            limit=None if closed else limit or Limit.METHOD,
             plan=self.market.equilibrium(allocation, self._prices),
             notes=(*self._fate, f"{self.steps} steps"),
         )

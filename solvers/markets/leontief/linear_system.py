@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ....formulations.program.model import Floats
+from ....formulations.arrays import Floats
 from .scaling import ScaledLeontief
 
 # Added to the diagonal, in its own unit, where rounding has left the matrix not positive; then ten thousand times it.

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.markets.volatile import VolatileFisherMarket
-from ....formulations.program.model import Floats
 
 # A round that serves a buyer nothing keeps its variable, at a cost that leaves it nothing: no step then needs a mask.
 PROHIBITIVE = 1e30

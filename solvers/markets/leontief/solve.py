@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from ....formulations.markets.volatile import VolatileFisherMarket
-from ...backend import Answer, Progress
+from ...backend import Answer, Claim, Progress
+from ...deadline import Deadline
 from ...options import Options
-from ...result import Limit, Reason
+from ...result import Limit
 from .central_path import LeontiefPath
 from .incumbent import BestPoint
 from .scaling import ScaledLeontief
@@ -23,7 +22,7 @@ def solve_leontief(
     market: VolatileFisherMarket,
     options: Options,
     on_progress: Progress,
-    deadline: float | None,
+    deadline: Deadline,
     most_steps: int = MOST_STEPS,
 ) -> Answer:
     """Solve a Leontief market over rounds.
@@ -42,8 +41,7 @@ def solve_leontief(
         nothing.
     on_progress : Progress
         Called after each step; a plan is made of the last one alone, as a large one takes its time and room.
-    deadline : float or None
-        Value of `time.perf_counter` at which to stop.
+    deadline : Deadline
     most_steps : int
 
     Returns
@@ -67,11 +65,11 @@ def solve_leontief(
         limit = None if best.closed() else _followed(market, best, deadline, most_steps)
     if not best.known:
         why = "requirements over capacities exceed the range of numbers: state them in other units"
-        return Answer(claim=Reason.NUMERICAL, message=why)
+        return Answer(claim=Claim.FAILED, message=why)
     return best.answer(limit)
 
 
-def _followed(market: VolatileFisherMarket, best: BestPoint, deadline: float | None, most_steps: int) -> Limit | None:
+def _followed(market: VolatileFisherMarket, best: BestPoint, deadline: Deadline, most_steps: int) -> Limit | None:
     """Follow the path; return what ended it, None if the gap is closed."""
     scaled = ScaledLeontief(market)
     if not scaled.sound:
@@ -80,7 +78,7 @@ def _followed(market: VolatileFisherMarket, best: BestPoint, deadline: float | N
     path: LeontiefPath | None = None
     marks = [best.gap]
     while not best.closed():
-        if deadline is not None and time.perf_counter() >= deadline:
+        if deadline.passed:
             return Limit.TIME
         if best.steps >= most_steps:
             return Limit.ITERATIONS

@@ -8,16 +8,18 @@ in blocks of rows; prices, of which there are only as many as goods, come to the
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.checks import as_integer, as_real
 from ....formulations.errors import InvalidInput
-from ....formulations.program.model import Floats
+from ...backend import ignore_progress
+from ...deadline import Deadline
+from ...options import Options
 from .bids import State
 from .linear import VARIANTS, Variant, respond
 
@@ -116,17 +118,16 @@ def proportional_response(
         raise InvalidInput("variant", variant, f"must be one of {', '.join(VARIANTS)}")
     as_real("rel_gap", rel_gap, minimum=0.0)
     as_integer("max_rounds", max_rounds, minimum=0)
-    limit = math.inf if time_limit is None else as_real("time_limit", time_limit, minimum=0.0)
-    started = time.perf_counter()
+    deadline = Deadline.of(Options(time_limit=time_limit))
     blocks = Blocks(utilities, budgets, capacities, as_integer("block_entries", block_entries, minimum=1))
     outcome = respond(
         blocks,
         State(1.0, np.zeros(blocks.goods)),
         variant=variant,
         gap=rel_gap,
-        deadline=started + limit,
+        deadline=deadline,
         max_rounds=max_rounds,
-        report=lambda *_: None,
+        report=ignore_progress,
     )
     state, sold = outcome.shares
     objective = blocks.total * outcome.welfare + blocks.offset

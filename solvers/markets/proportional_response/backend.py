@@ -7,26 +7,23 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.checks import as_integer
 from ....formulations.errors import InvalidInput
 from ....formulations.markets.equilibrium import Equilibrium
 from ....formulations.markets.fisher import FisherMarket
 from ....formulations.markets.market import Market
-from ....formulations.program.model import Floats
-from ...backend import Answer, Availability, Backend, Progress, Task
+from ...backend import Answer, Backend, Claim, Progress, Task
+from ...deadline import Deadline
 from ...options import Options
-from ...result import CLOSED_GAP, Limit, Reason
+from ...result import CLOSED_GAP, Limit
 from ..blas_threads import blas_threads
 
-VERSION = "1"
 VARIANTS = ("accelerated", "plain")
-# Own options that a common option states already.
-COVERED = {"time_limit": "time_limit", "rel_gap": "rel_gap", "abs_gap": "abs_gap", "log": "log", "seed": "seed"}
 # The share of the gap that is asked of the rounds: what is left is for rounding in the proof.
 GAP_SHARE = 0.95
 MAX_ROUNDS = {"linear": 20_000, "weighted": 1_000}
@@ -46,6 +43,8 @@ class ProportionalResponse(Backend):
 
     name = "proportional_response"
     licence = "Apache-2.0"
+    version = "1"
+    requires = ("numba", "scipy", "threadpoolctl")
     formulations = frozenset(
         {
             "FisherMarket",
@@ -54,16 +53,20 @@ class ProportionalResponse(Backend):
             "VolatileFisherMarket:cobb-douglas",
         }
     )
-    honours = frozenset({"threads", "seed", "warm_start", "log"})
+    supported_options = frozenset({"threads", "seed", "warm_start", "log"})
+    known_options = frozenset({"variant", "max_rounds"})
 
-    def probe(self) -> Availability:
-        """Say whether numba and scipy are installed."""
-        for package in ("numba", "scipy"):
-            if find_spec(package) is None:
-                return Availability(False, reason=f"{package} is not installed: pip install {package}")
-        return Availability(True, VERSION)
+    def backend_options(self, options: Options) -> dict[str, Any]:
+        """Return the variant and the most rounds, checked, as far as they are given."""
+        own = super().backend_options(options)
+        field = f"backend_options[{self.name!r}]"
+        if own.get("variant", "plain") not in VARIANTS:
+            raise InvalidInput(f"{field}['variant']", own["variant"], f"must be one of {', '.join(VARIANTS)}")
+        if own.get("max_rounds") is not None:
+            own["max_rounds"] = as_integer(f"{field}['max_rounds']", own["max_rounds"], minimum=0)
+        return own
 
-    def defers(self, problem: Any, options: Options) -> str:
+    def skip_reason(self, problem: Any, options: Options) -> str:
         """Leave linear markets to interior_point, which was faster at nearly all sizes and gaps that were measured.
 
         The table is in docs/backends/proportional_response.md; CES and Cobb-Douglas markets are solved here.
@@ -78,16 +81,16 @@ class ProportionalResponse(Backend):
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve the market; a seed changes nothing (nothing is drawn), threads are for the path's Newton steps."""
-        started = time.perf_counter()
-        own = _own(options, self.name)
+        started, deadline = time.perf_counter(), Deadline.of(options)
+        own = self.backend_options(options)
         market: Market = task.problem
         gap = max(options.rel_gap, options.abs_gap / market.total_budget)
         run = _Run(
             market=market,
-            variant=own["variant"],
-            max_rounds=own["max_rounds"],
+            variant=own.get("variant", "accelerated"),
+            max_rounds=own.get("max_rounds"),
             gap=max(GAP_SHARE * gap, 0.5 * CLOSED_GAP),
-            deadline=math.inf if options.time_limit is None else started + options.time_limit,
+            deadline=deadline,
             started=started,
             warm=_Warm.of(market, options),
             threads=options.threads,
@@ -100,26 +103,13 @@ class ProportionalResponse(Backend):
             notes.append(run.warm.note)
         elif options.warm_start is not None:
             notes.append("warm start rejected: it breaks the capacities")
-        closed = (market.bound_of(plan) - market.welfare(plan.utilities)) / market.total_budget <= gap
+        closed = (market.proved_bound(plan) - market.welfare(plan.utilities)) / market.total_budget <= gap
         return Answer(
-            claim=Reason.OPTIMAL if closed else Reason.FEASIBLE,
+            claim=Claim.SOLVED if closed else Claim.STOPPED,
             limit=None if closed else limit,
             plan=plan,
             notes=tuple(notes),
         )
-
-
-def _own(options: Options, name: str) -> dict[str, Any]:
-    own = options.own(name, COVERED)
-    variant, rounds = own.pop("variant", "accelerated"), own.pop("max_rounds", None)
-    field = f"backend_options[{name!r}]"
-    if variant not in VARIANTS:
-        raise InvalidInput(f"{field}['variant']", variant, f"must be one of {', '.join(VARIANTS)}")
-    if rounds is not None:
-        rounds = as_integer(f"{field}['max_rounds']", rounds, minimum=0)
-    if own:
-        raise InvalidInput(field, sorted(own), "its options are variant and max_rounds")
-    return {"variant": variant, "max_rounds": rounds}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,14 +129,14 @@ class _Warm:
         welfare, residuals = market.evaluate(given)
         if not residuals.worst <= options.feasibility_tol:
             return None
-        gap = (market.bound_of(given) - welfare) / market.total_budget
+        gap = (market.proved_bound(given) - welfare) / market.total_budget
         plan = market.equilibrium(given.allocation, np.asarray(given.prices, dtype=np.float64))
         return cls(plan=plan, welfare=welfare, gap=gap, note=f"warm start accepted, objective {welfare:.12g}")
 
     def improved(self, market: Market, found: Equilibrium) -> Equilibrium:
         """Return the better allocation with the better prices of the two plans."""
         more = market.welfare(self.plan.utilities) > market.welfare(found.utilities)
-        less = market.bound_of(self.plan) < market.bound_of(found)
+        less = market.proved_bound(self.plan) < market.proved_bound(found)
         if not (more or less):
             return found
         return market.equilibrium((self.plan if more else found).allocation, (self.plan if less else found).prices)
@@ -160,7 +150,7 @@ class _Run:
     variant: Any
     max_rounds: int | None
     gap: float
-    deadline: float
+    deadline: Deadline
     started: float
     warm: _Warm | None
     threads: int

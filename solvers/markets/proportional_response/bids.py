@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ....formulations.arrays import Floats
 from ....formulations.markets.fisher import FisherMarket
-from ....formulations.program.model import Floats
 from .kernels import NOTHING, best_table, count_near, judge_lists, judge_table, list_near, respond_lists, respond_table
 
 # Lists leave out bids below exp(-DEPTH) of both the buyer's largest and the good's price: 2e-5.

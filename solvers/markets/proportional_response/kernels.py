@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from ....formulations.program.model import Floats
+from ....formulations.arrays import Floats
+from ....formulations.compiled import compiled
 
 # The logarithm of a utility of 0: finite, so that no product of it is undefined.
 NOTHING = -1e30
@@ -22,7 +22,7 @@ NOTHING = -1e30
 LEAST = -64.0
 
 
-@njit(cache=True, fastmath=True, inline="always")
+@compiled(fastmath=True, inline="always")
 def _exp(t: float) -> float:
     """Return exp(t) for t in [LEAST, 0], to 14 digits, from sums and products alone: compilers make vectors of it."""
     r = t * (1.0 / 128.0)
@@ -35,7 +35,7 @@ def _exp(t: float) -> float:
     return y
 
 
-@njit(cache=True, fastmath=True)
+@compiled(fastmath=True)
 def respond_table(worth: Floats, theta: float, weights: Floats, budgets: Floats, bids: Floats, prices: Floats) -> float:
     """Fill `prices` with the sums of all bids, shape (K,); return ``sum b log u``. `bids` is room for one row."""
     count, goods = worth.shape
@@ -61,7 +61,7 @@ def respond_table(worth: Floats, theta: float, weights: Floats, budgets: Floats,
     return linear
 
 
-@njit(cache=True, fastmath=True)
+@compiled(fastmath=True)
 def respond_lists(
     worth: Floats,
     good: NDArray[np.int32],
@@ -96,7 +96,7 @@ def respond_lists(
     return linear
 
 
-@njit(cache=True, fastmath=True)
+@compiled(fastmath=True)
 def judge_table(
     worth: Floats,
     theta: float,
@@ -131,7 +131,7 @@ def judge_table(
     return bound, welfare
 
 
-@njit(cache=True, fastmath=True)
+@compiled(fastmath=True)
 def judge_lists(
     worth: Floats,
     good: NDArray[np.int32],
@@ -156,7 +156,7 @@ def judge_lists(
     return bound, welfare
 
 
-@njit(cache=True, fastmath=True)
+@compiled(fastmath=True)
 def best_table(worth: Floats, log_prices: Floats, budgets: Floats) -> float:
     """Return the bound of `judge_table` alone."""
     bound = 0.0
@@ -169,7 +169,7 @@ def best_table(worth: Floats, log_prices: Floats, budgets: Floats) -> float:
     return bound
 
 
-@njit(cache=True, fastmath=True)
+@compiled(fastmath=True)
 def count_near(
     worth: Floats,
     theta: float,
@@ -203,7 +203,7 @@ def count_near(
         counts[i] = number
 
 
-@njit(cache=True)
+@compiled()
 def list_near(
     worth: Floats,
     theta: float,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from ....formulations.program.model import Floats
+from ....formulations.arrays import Floats
+from ...deadline import Deadline
 from .bids import LEAST_SHARE, Entries, Lists, State
 from .unit_costs import Report
 
@@ -62,7 +62,7 @@ def respond(
     *,
     variant: Variant,
     gap: float,
-    deadline: float,
+    deadline: Deadline,
     max_rounds: int,
     report: Report,
 ) -> Outcome:
@@ -81,8 +81,7 @@ def respond(
         momentum anew when the potential rises, and leaves bids that do not matter out of most rounds.
     gap : float
         Of (D - P) / sum B.
-    deadline : float
-        Of `time.perf_counter`.
+    deadline : Deadline
     max_rounds : int
     report : callable
         Called at every look with (round, bound, welfare, found), bound and welfare short of ``sum B log B`` and for
@@ -108,7 +107,7 @@ class _Rounds:
         self.shares: Callable[[], Any] = tuple
         self.restarts = 0
 
-    def run(self, gap: float, deadline: float, max_rounds: int) -> Outcome:
+    def run(self, gap: float, deadline: Deadline, max_rounds: int) -> Outcome:
         point, potential, run, look = self.state, math.inf, 0, 0
         prices, log_prices = self._answer(point)
         late = False
@@ -123,7 +122,7 @@ class _Rounds:
                 point = self.last = self.state
                 continue
             potential, last = now, self.last
-            late = time.perf_counter() >= deadline
+            late = deadline.passed
             if number >= look or late or number == max_rounds:
                 look = number + max(LOOK_ROUNDS, int(LOOK_SHARE * number)) if number >= LOOK_ROUNDS else number + 5
                 self._look(point, prices, log_prices, gap, number, last=late or number == max_rounds)

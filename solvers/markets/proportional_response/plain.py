@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from functools import partial
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.markets.volatile import VolatileFisherMarket
-from ....formulations.program.model import Floats
+from ...deadline import Deadline
 from .price_path import PathOutcome
 from .unit_costs import Report
 
@@ -24,7 +24,7 @@ def respond_rounds(
     *,
     start: Floats | None,
     gap: float,
-    deadline: float,
+    deadline: Deadline,
     max_rounds: int,
     report: Report,
 ) -> PathOutcome:
@@ -61,7 +61,7 @@ def respond_rounds(
         last = now
         if now > welfare or number == 0:
             welfare, shares = now, allocation
-        late = time.perf_counter() >= deadline
+        late = deadline.passed
         if number % LOOK_ROUNDS == 0 or late or number == max_rounds:
             proved = market.bound_at(money / market.capacities)
             if proved < bound or number == 0:

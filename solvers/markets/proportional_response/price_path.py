@@ -11,15 +11,15 @@ slope of f) and that money goes to the cheapest rounds (``b_it (f_it - l_i) = 0`
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ....formulations.arrays import Floats
 from ....formulations.markets.volatile import VolatileFisherMarket
-from ....formulations.program.model import Floats
+from ...deadline import Deadline
 from .unit_costs import Report, RoundCosts
 
 # A step goes this far to where the first bid or slack would be 0.
@@ -63,7 +63,7 @@ def follow_prices(
     start: Floats | None,
     slack: float,
     gap: float,
-    deadline: float,
+    deadline: Deadline,
     max_steps: int,
     report: Report,
 ) -> PathOutcome:
@@ -79,8 +79,7 @@ def follow_prices(
         How much cheaper than its cheapest round a buyer is taken to live at first: 1, or less near the optimum.
     gap : float
         Of (D - P) / sum B, proved.
-    deadline : float
-        Of `time.perf_counter`.
+    deadline : Deadline
     max_steps : int
     report : callable
         Called with (step, bound, welfare, found); found() returns the best allocation and the best prices.
@@ -88,7 +87,7 @@ def follow_prices(
     path = _Path(market, start, slack)
     late, stuck = False, False
     for number in range(max_steps + 1):
-        late = time.perf_counter() >= deadline
+        late = deadline.passed
         if path.worth_a_look(gap) or late or stuck or number in (0, max_steps):
             path.look()
             report(number, path.bound, path.welfare, path.found)

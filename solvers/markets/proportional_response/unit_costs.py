@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ....formulations.arrays import Floats
 from ....formulations.markets.volatile import VolatileFisherMarket
-from ....formulations.program.model import Floats
 
 # Called with (round, bound, welfare, found); found() gives the best allocation and the best prices so far.
 Report = Callable[[int, float, float, Callable[[], tuple[Any, Floats]]], None]

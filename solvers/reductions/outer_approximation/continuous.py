@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....formulations.program.model import Floats, Program
-from ...backend import Answer
-from ...result import Limit, Reason
+from ....formulations.arrays import Floats
+from ....formulations.program.model import Program
+from ...backend import Answer, Claim
+from ...result import Limit
 from .feasibility import NOTHING, WORTH, interior_program, nothing_inside, recession_program
 from .points import FAR_BELOW, REACH, Tangents, Terms, first_grid, further_down, window_points
 from .relaxation import OuterProgram
@@ -25,7 +26,7 @@ GOOD_FACTOR = 4.0
 MOST_EXTENSIONS = 3
 EXTENSION = REACH ** np.array([0.25, 0.5, 0.75, 1.0])
 BISECTIONS = 60
-NO_OPTIMUM = (Reason.INFEASIBLE, Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED)
+NO_OPTIMUM = (Claim.INFEASIBLE, Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED)
 
 
 class ContinuousRounds:
@@ -70,7 +71,7 @@ class ContinuousRounds:
     def run(self) -> Answer:
         """Go on until the gap is closed, a limit strikes, or the rounds give no more."""
         record = self.record
-        while self.inner.remaining() != 0.0:
+        while not self.inner.deadline.passed:
             outer = OuterProgram.of(self.program, self.terms, self.tangents, upper=self.upper, units=self.centre)
             answer = self.inner.solve(outer.program)
             self.inner.rounds += 1
@@ -80,7 +81,7 @@ class ContinuousRounds:
             if self.report is not None:
                 self.report(record)
             if record.gap <= self.share * self.inner.allowed(record.objective):
-                return record.answer(Reason.OPTIMAL)
+                return record.answer(Claim.SOLVED)
             if ended is not None:
                 return ended
             if answer.values is not None and answer.claim not in NO_OPTIMUM:
@@ -99,14 +100,14 @@ class ContinuousRounds:
             return self._without_optimum(answer)
         if answer.values is None:
             return record.failed(answer, answer.message or "the backend gave no point")
-        if proof is None and answer.claim is Reason.OPTIMAL:
+        if proof is None and answer.claim is Claim.SOLVED:
             word = outer.program.objective_at(answer.values) if answer.bound is None else answer.bound
-            record.believe(word / outer.scale)
+            record.tighten(word / outer.scale)
         point = answer.values[: self.program.num_columns]
         worst = self.program.residuals_at(point).worst
         if worst > record.tolerance:
             return record.failed(answer, f"the point of a round violates the program by {worst:.3g}")
-        if record.values is None:
+        if record.solution is None:
             if (self.terms.inside(point) > nothing_inside(self.upper)).all():
                 record.offer(point)
             elif (ended := self._find_interior()) is not None:
@@ -116,7 +117,7 @@ class ContinuousRounds:
 
     def _search_segment(self, point: Floats) -> None:
         """Offer the best point between the best so far and this one: feasible, as the program is convex."""
-        old = self.record.values
+        old = self.record.solution
         assert old is not None
         here, rise = self.terms.inside(old), float(self.program.objective @ (point - old))
         step = self.terms.inside(point) - here
@@ -143,8 +144,8 @@ class ContinuousRounds:
         and Kelley's argument holds: those at the points visited are among them.
         """
         record, terms = self.record, self.terms
-        assert record.values is not None
-        best, last = terms.inside(record.values), self.tangents.last_points()
+        assert record.solution is not None
+        best, last = terms.inside(record.solution), self.tangents.last_points()
         least = NOTHING * best
         most = np.where(np.isfinite(self.upper), self.upper, REACH * np.maximum(last, best))
         middle = best if proof is None else terms.weights / proof[1][terms.index]
@@ -161,7 +162,7 @@ class ContinuousRounds:
         """Find out what a round without an optimum says of the program; None if the rounds go on, further out."""
         if not len(self.terms.index):
             return replace(answer, values=None, duals=None, reduced_costs=None, ray=self._own_ray(answer))
-        ended = self._find_interior() if self.record.values is None else None
+        ended = self._find_interior() if self.record.solution is None else None
         if ended is not None:
             return ended
         program = recession_program(self.program, self.terms)
@@ -170,8 +171,8 @@ class ContinuousRounds:
             return self.record.failed(sought, sought.message or "whether the objective has an end was not found out")
         if program.residuals_at(sought.values).worst <= NOTHING and program.objective_at(sought.values) > WORTH:
             message = "the objective rises without end along a direction that rows, bounds and logarithms allow"
-            return Answer(claim=Reason.UNBOUNDED, message=message)
-        if answer.claim is Reason.INFEASIBLE:
+            return Answer(claim=Claim.UNBOUNDED, message=message)
+        if answer.claim is Claim.INFEASIBLE:
             return self.record.failed(answer, "a round was called infeasible, but there is a point")
         self._extensions += 1
         if self._extensions > MOST_EXTENSIONS:
@@ -184,15 +185,15 @@ class ContinuousRounds:
         """Find a first point with every logarithm defined; return what ends the rounds if there is none."""
         program = interior_program(self.program, self.terms, self.upper)
         answer = self.inner.solve(program, tolerance=FINEST_TOLERANCE)
-        if answer.claim is Reason.INFEASIBLE:
-            return Answer(claim=Reason.INFEASIBLE, message=answer.message, ray=self._own_ray(answer))
+        if answer.claim is Claim.INFEASIBLE:
+            return Answer(claim=Claim.INFEASIBLE, message=answer.message, ray=self._own_ray(answer))
         if answer.values is None:
             return self.record.failed(answer, answer.message or "no first point was found, nor that there is none")
-        if answer.claim is Reason.OPTIMAL and answer.values[-1] <= NOTHING:
+        if answer.claim is Claim.SOLVED and answer.values[-1] <= NOTHING:
             message = "no point satisfies the rows with every logarithm's inside above 0"
-            return Answer(claim=Reason.INFEASIBLE, message=message)
+            return Answer(claim=Claim.INFEASIBLE, message=message)
         self.record.offer(answer.values[:-1])
-        if self.record.values is None:
+        if self.record.solution is None:
             return self.record.failed(answer, "the first point found is none of the program's")
         return None
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....formulations.program.model import Csr, Floats, Program
+from ....formulations.arrays import Floats
+from ....formulations.program.data import Csr
+from ....formulations.program.model import Program
 from .points import Terms
 from .relaxation import side_by_side, stacked
 

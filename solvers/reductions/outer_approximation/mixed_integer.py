@@ -8,9 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....formulations.program.model import Floats, ProblemClass, Program
-from ...backend import Answer
-from ...result import Limit, Reason
+from ....formulations.arrays import Floats
+from ....formulations.program.data import ProblemClass
+from ....formulations.program.model import Program
+from ...backend import Answer, Claim
+from ...result import Limit
 from .continuous import FINE_RATIO, ContinuousRounds
 from .feasibility import NOTHING, interior_program, nothing_inside
 from .points import FAR_BELOW, LEAST, Terms, first_grid, further_down, window_points
@@ -65,7 +67,7 @@ class IntegerRounds:
         """Go on until the gap is closed, a limit strikes, or the rounds give no more."""
         record, inner = self.record, self.inner
         ended = self._relax() if self._linear else None
-        while ended is None and inner.remaining() != 0.0:
+        while ended is None and not inner.deadline.passed:
             known = len(self.tangents.point)
             finest = GAP_SHARE * inner.allowed(record.objective)
             wanted = max(finest, NEXT_GAP * record.gap if math.isfinite(record.gap) else self._first_gap())
@@ -78,7 +80,7 @@ class IntegerRounds:
                 return ended
             self.report(record)
             if record.gap <= inner.allowed(record.objective):
-                return record.answer(Reason.OPTIMAL)
+                return record.answer(Claim.SOLVED)
             spent = wanted <= finest and not self._fell_short and len(self.tangents.point) == known
             if (record.end_round() or spent) and ended is None:
                 ended = record.stopped(Limit.METHOD, "tangent cuts: further rounds do not close the gap")
@@ -93,16 +95,16 @@ class IntegerRounds:
         relaxed = replace(self.program, integer=np.zeros(self.program.num_columns, dtype=bool))
 
         def report(relaxation: Record) -> None:
-            self.record.believe(relaxation.bound)
+            self.record.tighten(relaxation.bound)
             self.report(self.record)
 
         rounds = ContinuousRounds(self.inner, relaxed, tangents=self.tangents, report=report)
         answer = rounds.run()
-        if answer.claim is Reason.INFEASIBLE:
+        if answer.claim is Claim.INFEASIBLE:
             return replace(answer, values=None)
-        if answer.claim is Reason.UNBOUNDED:
+        if answer.claim is Claim.UNBOUNDED:
             return self._find_interior() or replace(answer, values=None)
-        self.record.believe(rounds.record.bound)
+        self.record.tighten(rounds.record.bound)
         self.centre = rounds.centre
         self.tangents = self.tangents.joined(rounds.tangents).above(FAR_BELOW * self.centre)
         return None
@@ -110,27 +112,27 @@ class IntegerRounds:
     def _solve(self, outer: OuterProgram, wanted: float) -> Answer:
         record, n = self.record, self.program.num_columns
         start = None
-        if record.values is not None:
-            start = outer.completed(record.values)
+        if record.solution is not None:
+            start = outer.completed(record.solution)
         elif self.partial is not None:
             start = outer.completed(self.partial)
 
         def heard(objective: float | None, bound: float, incumbent: Floats | None = None) -> None:
             best = record.objective
             if bound is not None and math.isfinite(bound):
-                record.believe(bound / outer.scale)
+                record.tighten(bound / outer.scale)
             if incumbent is not None and np.shape(incumbent) == (outer.program.num_columns,):
                 record.offer(np.asarray(incumbent, dtype=np.float64)[:n])
             if record.objective > best:
                 self.report(record)
 
-        scale = self.inner.problem.gap_scale(record.objective if record.values is not None else record.bound)
+        scale = self.inner.problem.gap_scale(record.objective if record.solution is not None else record.bound)
         self.rounds += 1
         return self.inner.solve(
             outer.program,
             rel_gap=min(1.0, wanted / scale) if math.isfinite(scale) else 0.0,
             abs_gap=wanted * outer.scale,
-            start=start if "warm_start" in self.inner.backend.honours else None,
+            start=start if "warm_start" in self.inner.backend.supported_options else None,
             on_progress=heard,
         )
 
@@ -138,16 +140,16 @@ class IntegerRounds:
         """Take in one round's answer, and cut; return what ends the rounds, if anything does."""
         record = self.record
         if answer.bound is not None and math.isfinite(answer.bound):
-            record.believe(answer.bound / outer.scale)
+            record.tighten(answer.bound / outer.scale)
             if answer.values is not None:
                 left = (answer.bound - outer.program.objective_at(answer.values)) / outer.scale
                 self._fell_short = left > wanted
                 self._insistence *= NEXT_GAP if self._fell_short else 1.0
-        if answer.claim is Reason.INFEASIBLE and record.values is None:
+        if answer.claim is Claim.INFEASIBLE and record.solution is None:
             message = "no integer point satisfies the rows with every logarithm defined"
-            return Answer(claim=Reason.INFEASIBLE, message=message)
-        if answer.claim in (Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED) and not self._linear:
-            return Answer(claim=Reason.INFEASIBLE_OR_UNBOUNDED, message=answer.message)
+            return Answer(claim=Claim.INFEASIBLE, message=message)
+        if answer.claim in (Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED) and not self._linear:
+            return Answer(claim=Claim.INFEASIBLE_OR_UNBOUNDED, message=answer.message)
         if answer.values is None or not np.isfinite(answer.values).all():
             return record.failed(answer, answer.message or "the backend gave no point")
         point = answer.values[: self.program.num_columns]
@@ -177,17 +179,17 @@ class IntegerRounds:
         fixed = replace(program, lower=lower, upper=upper, integer=np.zeros_like(whole))
         rounds = ContinuousRounds(self.inner, fixed, share=GAP_SHARE, tangents=self.tangents)
         rounds.run()
-        if rounds.record.values is None or not self.record.offer(rounds.record.values):
+        if rounds.record.solution is None or not self.record.offer(rounds.record.solution):
             return []
-        return [self.terms.inside(rounds.record.values)]
+        return [self.terms.inside(rounds.record.solution)]
 
     def _cut(self, visited: list[Floats]) -> None:
         """Add tangents at the points visited, and in a window of the gap's width around the last."""
         record = self.record
-        assert record.values is not None
+        assert record.solution is not None
         weight = float(self.terms.weights.sum()) or 1.0
         allowed = GAP_SHARE * self.inner.allowed(record.objective)
-        best = self.terms.inside(record.values)
+        best = self.terms.inside(record.solution)
         if self._linear:
             self.centre = best
         around = window_points(np.maximum(visited[-1], FAR_BELOW * best), record.gap / weight, allowed / weight)
@@ -199,14 +201,14 @@ class IntegerRounds:
 
     def _find_interior(self) -> Answer | None:
         """Find a first point with every logarithm defined, if none is known; return what ends the rounds."""
-        if self.record.values is not None:
+        if self.record.solution is not None:
             return None
         program = interior_program(self.program, self.terms, self.upper)
         answer = self.inner.solve(program, tolerance=FINEST_TOLERANCE if self._linear else None)
-        nowhere = answer.values is not None and answer.claim is Reason.OPTIMAL and answer.values[-1] <= NOTHING
-        if nowhere or answer.claim is Reason.INFEASIBLE:
+        nowhere = answer.values is not None and answer.claim is Claim.SOLVED and answer.values[-1] <= NOTHING
+        if nowhere or answer.claim is Claim.INFEASIBLE:
             message = "no integer point satisfies the rows with every logarithm's inside above 0"
-            return Answer(claim=Reason.INFEASIBLE, message=message)
+            return Answer(claim=Claim.INFEASIBLE, message=message)
         if answer.values is None or not self.record.offer(answer.values[:-1]):
             return self.record.failed(answer, answer.message or "no first point was found, nor that there is none")
         return None

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ....formulations.arrays import Floats, Indices
 from ....formulations.program.bounds import implied_bounds
-from ....formulations.program.model import Csr, Floats, Indices, Program
+from ....formulations.program.data import Csr
+from ....formulations.program.model import Program
 
 # The first grid goes down by this many powers of two from the end of a term's range.
 DOUBLINGS = 20

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....formulations.program.model import Csr, Floats, Program
+from ....formulations.arrays import Floats
+from ....formulations.program.data import Csr
+from ....formulations.program.model import Program
 from ...backend import Answer
 from .points import Tangents, Terms, is_first, starts_of
 from .state import Proof

@@ -7,28 +7,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ....formulations.program.model import Floats, ProblemClass
-from ...backend import Answer, Backend, Progress, Task
+from ....formulations.arrays import Floats
+from ....formulations.program.data import ProblemClass
+from ...backend import Answer, Backend, Claim, Progress, Task
+from ...deadline import Deadline
 from ...options import Options
-from ...result import Reason
-from ..objective_scale import lowered, lowering, raised, raising_factor
 from .continuous import ContinuousRounds
 from .feasibility import interior_program
 from .mixed_integer import IntegerRounds
 from .state import Inner, Record
-
-
-def run_backend(backend: Backend, task: Task, options: Options, on_progress: Progress) -> Answer:
-    """Hand the task to the backend, a small objective raised; by tangent cuts if it does not read log terms."""
-    factor = raising_factor(task)
-    if factor != 1.0:
-        larger, theirs = raised(task, options, factor)
-        answer = run_backend(backend, larger, theirs, lowering(on_progress, factor))
-        return lowered(answer, factor) if isinstance(answer, Answer) else answer
-    program = task.program
-    if program is None or program.problem_class in backend.classes:
-        return backend.solve(task, options, on_progress)
-    return solve_by_tangents(backend, task, options, on_progress)
 
 
 def solve_by_tangents(backend: Backend, task: Task, options: Options, on_progress: Progress) -> Answer:
@@ -54,9 +41,9 @@ def solve_by_tangents(backend: Backend, task: Task, options: Options, on_progres
     assert program is not None
 
     def report(record: Record) -> None:
-        on_progress(None if record.values is None else record.objective, record.bound, record.values)
+        on_progress(None if record.solution is None else record.objective, record.bound, record.solution)
 
-    inner = Inner(backend, options, task.problem)
+    inner = Inner(backend, Deadline.of(options), task.problem)
     rounds: ContinuousRounds | IntegerRounds
     if program.problem_class is ProblemClass.MILOG:
         rounds = IntegerRounds(inner, program, report=report)
@@ -85,14 +72,14 @@ def _begin(rounds: ContinuousRounds | IntegerRounds, start: Floats) -> str:
             return f"{said}, {inner.backend.name} completes the rest in the first integer program"
         answer = _completed(rounds, start, given)
         if answer.values is None:
-            none = answer.claim is Reason.INFEASIBLE
+            none = answer.claim is Claim.INFEASIBLE
             return f"{said}, {'which no others complete' if none else 'the rest not found in time'}: dropped"
         start, said = answer.values[:-1], f"{said}, the rest completed by a linear program:"
     if not record.offer(start):
         return f"{said} violates the program by {program.residuals_at(start).worst:.3g}: dropped"
-    if record.values is None:
+    if record.solution is None:
         return f"{said} leaves nothing inside a logarithm: dropped"
-    rounds.begin_at(record.values)
+    rounds.begin_at(record.solution)
     return f"{said} accepted, objective {record.objective:.12g}"
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats
 from ....formulations.errors import LicenseLimit, UnsupportedProblem
 from ....formulations.program.bounds import proved_bound
-from ....formulations.program.model import Floats, Program
+from ....formulations.program.model import Program
 from ...answers import well_formed
-from ...backend import Answer, Backend, Progress, Task
+from ...backend import Answer, Backend, Claim, Progress, Task, ignore_progress
+from ...deadline import Deadline
+from ...incumbent import Incumbent
 from ...options import Options
-from ...result import CLOSED_GAP, Limit, Reason
+from ...result import CLOSED_GAP, Limit
 
 #: Duals, slopes by log term, and reduced costs.
 Proof = tuple[Floats, Floats, Floats | None]
@@ -29,26 +31,21 @@ LARGEST = float(np.finfo(np.float64).max)
 FINEST_TOLERANCE = 1e-9
 
 
-def quiet(objective: float | None, bound: float, incumbent: Any = None) -> None:
-    """Take a report of an inner solve, and tell no one."""
-
-
 @dataclass
 class Inner:
     """A backend as the rounds use it: one clock for all its solves, and what it had to say."""
 
     backend: Backend
-    options: Options
+    deadline: Deadline
     problem: Any
-    started: float = field(default_factory=time.perf_counter)
     rounds: int = 0
     solves: int = 0
     notes: tuple[str, ...] = ()
 
-    def remaining(self) -> float | None:
-        """Return the seconds left, at least 0; None without a limit."""
-        limit = self.options.time_limit
-        return None if limit is None else max(0.0, limit - (time.perf_counter() - self.started))
+    @property
+    def options(self) -> Options:
+        """The options of the whole."""
+        return self.deadline.given
 
     def solve(
         self,
@@ -58,15 +55,14 @@ class Inner:
         abs_gap: float = 0.0,
         tolerance: float | None = None,
         start: Floats | None = None,
-        on_progress: Progress = quiet,
+        on_progress: Progress = ignore_progress,
     ) -> Answer:
         """Have a linear program solved within the time left.
 
         What the backend cannot state or is not licensed for ends the rounds, but for the first: that raises.
         """
         options = replace(
-            self.options,
-            time_limit=self.remaining(),
+            self.deadline.options(),
             rel_gap=GAP_SHARE * max(self.options.rel_gap, CLOSED_GAP) if rel_gap is None else rel_gap,
             abs_gap=abs_gap,
             feasibility_tol=self.options.feasibility_tol if tolerance is None else tolerance,
@@ -78,7 +74,7 @@ class Inner:
         except (LicenseLimit, UnsupportedProblem) as error:
             if not self.solves:
                 raise
-            return Answer(claim=Reason.NO_SOLUTION_FOUND, limit=Limit.METHOD, message=str(error))
+            return Answer(claim=Claim.STOPPED, limit=Limit.METHOD, message=str(error))
         self.solves += 1
         self.notes = tuple(f"last round: {note}" for note in answer.notes if not note.startswith("warm start"))
         return answer
@@ -89,20 +85,18 @@ class Inner:
         return float(max(self.options.abs_gap, max(self.options.rel_gap, CLOSED_GAP) * scale))
 
 
-class Record:
-    """The best point and the best bound so far, with what proves it."""
+class Record(Incumbent[Floats, Proof]):
+    """The best point of a program and the best bound so far, with what proves it, and how fast they close."""
 
     def __init__(self, program: Program, tolerance: float) -> None:
+        super().__init__()
         self.program, self.tolerance = program, tolerance
-        self.values: Floats | None = None
-        self.objective, self.bound = -math.inf, math.inf
-        self.proof: Proof | None = None
         self._gaps = [math.inf]
 
     @property
     def gap(self) -> float:
         """Bound less objective; infinite while either is."""
-        return max(0.0, self.bound - self.objective)
+        return max(0.0, super().gap)
 
     @property
     def last_gap(self) -> float:
@@ -119,43 +113,37 @@ class Record:
         whole = np.clip(np.where(self.program.integer, np.rint(values), values), self.program.lower, self.program.upper)
         for point in (whole, values):
             if self.program.residuals_at(point).worst <= self.tolerance:
-                objective = self.program.objective_at(point)
-                if objective > self.objective:
-                    self.values, self.objective = point, objective
+                self.improve(self.program.objective_at(point), point)
                 return True
         return False
 
     def prove(self, proof: Proof) -> None:
-        """Take duals, slopes and reduced costs, if they prove a better bound."""
+        """Take duals, slopes and reduced costs if they prove a bound that is better, or as good."""
         bound = proved_bound(self.program, proof[0], proof[1])
-        if bound <= self.bound:
-            self.bound, self.proof = bound, proof
-
-    def believe(self, bound: float | None) -> None:
-        """Take a bound on the backend's word."""
-        if bound is not None and bound < self.bound:
-            self.bound, self.proof = bound, None
+        if bound == self.bound:
+            self.proof = proof
+        self.tighten(bound, proof)
 
     def stopped(self, limit: Limit, message: str = "") -> Answer:
         """Return what is known when a limit ends the rounds."""
-        return self.answer(Reason.NO_SOLUTION_FOUND if self.values is None else Reason.FEASIBLE, limit, message)
+        return self.answer(Claim.STOPPED, limit, message)
 
     def failed(self, answer: Answer, message: str) -> Answer:
         """Return what is known after an inner answer that gives nothing to go on with."""
         if answer.limit is not None:
             return self.stopped(answer.limit, answer.message)
-        if self.values is None:
-            return self.answer(Reason.NUMERICAL, message=message)
+        if self.solution is None:
+            return self.answer(Claim.FAILED, message=message)
         return self.stopped(Limit.METHOD, f"tangent cuts end early: {message}")
 
-    def answer(self, claim: Reason, limit: Limit | None = None, message: str = "") -> Answer:
+    def answer(self, claim: Claim, limit: Limit | None = None, message: str = "") -> Answer:
         """Return what is known as an answer."""
         duals, slopes, reduced = self.proof or (None, None, None)
         return Answer(
             claim=claim,
             limit=limit,
             message=message,
-            values=self.values,
+            values=self.solution,
             bound=self.bound if math.isfinite(self.bound) else None,
             duals=duals,
             slopes=slopes,

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ....formulations.program.model import Floats
+from ....formulations.arrays import Floats
 from ....formulations.shares.finish_time.problem import FinishTimeFairness
 from ....formulations.shares.polytope import GpuShares
-from ...backend import Answer, Availability, Backend, Progress, Task
+from ...backend import Answer, Backend, Claim, Progress, Task
+from ...deadline import Deadline
 from ...options import Options
-from ...result import CLOSED_GAP, Limit, Reason
+from ...result import CLOSED_GAP, Limit
 from .tie_break import nearest_to_isolated
 
-VERSION = "1"
 # Prices kept as columns of the master program: more than the types and the steps that it takes to settle on theirs.
 MOST_PRICES = 40
 MOST_ROUNDS = 400
@@ -35,19 +34,17 @@ class FinishTime(Backend):
 
     name = "finish_time"
     licence = "Apache-2.0"
+    version = "1"
+    requires = ("numba",)
     formulations = frozenset({"FinishTimeFairness"})
-    honours = frozenset({"seed"})
-
-    def probe(self) -> Availability:
-        """Say whether numba is installed."""
-        return Availability.with_numba(VERSION)
+    supported_options = frozenset({"seed"})
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve the problem; a seed changes nothing, as the method draws nothing."""
-        options.no_own(self.name)
-        started = time.perf_counter()
+        self.backend_options(options)
+        deadline = Deadline.of(options)
         search = _Search(task.problem, options, on_progress)
-        limit = search.run(started)
+        limit = search.run(deadline)
         plan, notes = search.plan, []
         if plan is not None and limit is None:
             tied = nearest_to_isolated(task.problem, plan)
@@ -57,7 +54,7 @@ class FinishTime(Backend):
             else:
                 notes = ["ties: left as found, as settling them would cost more than the gap asked for"]
         return Answer(
-            claim=Reason.OPTIMAL if limit is None else Reason.FEASIBLE,
+            claim=Claim.SOLVED if limit is None else Claim.STOPPED,
             limit=limit,
             plan=plan,
             notes=tuple(notes),
@@ -90,14 +87,14 @@ class _Search:
         excess = worst - self.level
         return excess <= max(self.options.rel_gap, CLOSED_GAP) * abs(worst) or excess <= self.options.abs_gap
 
-    def run(self, started: float) -> Limit | None:
+    def run(self, deadline: Deadline) -> Limit | None:
         """Go on until the gap is closed; return what stopped it before."""
         for _ in range(MOST_ROUNDS):
             mix, prices = self._mixed()
             self._offer(sum((part * each.shares for part, each in zip(mix, self.columns, strict=True)), np.zeros(1)))
             if self.closed_at(self.worst):
                 return None
-            if self.options.time_limit is not None and time.perf_counter() - started >= self.options.time_limit:
+            if deadline.passed:
                 return Limit.TIME
             level = self.levels.proved(prices)
             if level > self.level:

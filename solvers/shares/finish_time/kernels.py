@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ....formulations.compiled import compiled
 
 STEPS = 60
 # Speeds, by the fastest type's, are equal within this.
 ROUNDING = 1e-13
 
 
-@njit(cache=True)
+@compiled()
 def speed_at(points: Any, relative: Any, push: Any, row: Any) -> Any:
     """Write ``points + push * relative`` projected on {x >= 0, sum x <= 1} to `row`; return ``relative . row``.
 
@@ -47,7 +48,7 @@ def speed_at(points: Any, relative: Any, push: Any, row: Any) -> Any:
     return speed
 
 
-@njit(cache=True)
+@compiled()
 def nearest_rows(points: Any, relative: Any, least: Any, shares: Any) -> None:
     """Project each row on {x >= 0, sum x <= 1, relative . x >= least}, 0 where `relative` is 0.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....formulations.program.model import Floats
+from ....formulations.arrays import Floats
 from ....formulations.shares.finish_time.problem import FinishTimeFairness
 from ....formulations.shares.polytope import GpuShares
 

@@ -107,7 +107,7 @@ def test_the_prices_prove_it_however_many_jobs_are_alike(seed, jobs, whole):
 def test_whatever_the_prices_their_bound_holds(seed, prices):
     problem = drawn(seed, 7, [1, 2])
     plan = eq.AlloxPlan(problem, problem.times_s.argmin(axis=1), np.array(prices, dtype=float))
-    assert problem.bound_of(plan) <= by_assignment(problem) * (1 + 1e-12)
+    assert problem.proved_bound(plan) <= by_assignment(problem) * (1 + 1e-12)
 
 
 def test_queues_grow_where_all_want_one_type():

@@ -1,6 +1,7 @@
 """Goodput allocation: Pollux's fitness and Sia's program against enumeration, bounds by prices, restarts, bad input."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.formulations.assignment.goodput_plan import restart_factors
+from equipoise.formulations.assignment.goodput import restart_factors
+from equipoise.solvers import deadline
+from equipoise.solvers.assignment.goodput import backend as goodput
+from equipoise.solvers.assignment.goodput import kernels as goodput_kernels
 
 ONE = {"goodputs": [[0.0, 1.0, 1.5]], "gpus": 2}
 BACKENDS = [row.name for row in eq.backends(eq.GoodputAllocation(**ONE), usable=True)]
@@ -190,6 +194,49 @@ def test_prices_alone_when_there_is_no_time():
     assert stopped.objective <= best.objective <= stopped.bound + 1e-9
     assert stopped.residuals.worst == 0.0
     assert best.objective == pytest.approx(eq.solve(problem, "highs", rel_gap=1e-9).objective, rel=1e-8)
+
+
+def counted(monkeypatch, module, names):
+    """Count the calls of these functions of a module."""
+    calls = dict.fromkeys(names, 0)
+
+    def wrapped(name, function):
+        def call(*args):
+            calls[name] += 1
+            return function(*args)
+
+        return call
+
+    for name in names:
+        monkeypatch.setattr(module, name, wrapped(name, getattr(module, name)))
+    return calls
+
+
+def test_one_type_stops_at_the_time_limit(monkeypatch):
+    """Work is counted, not seconds: after the deadline no part of the table, and no plan is improved."""
+    problem = eq.GoodputAllocation(goodputs=table(7, 60, 1, most=80), gpus=[300])
+    best = eq.solve(problem, "goodput").require_optimal()
+    calls = counted(monkeypatch, goodput_kernels, ["add_configurations", "best_change", "choices"])
+    stopped = eq.solve(problem, "goodput", time_limit=0.0, rel_gap=0.0)
+    assert stopped.termination.reason is eq.Reason.FEASIBLE
+    assert stopped.termination.limit is eq.Limit.TIME
+    assert (calls["add_configurations"], calls["best_change"]) == (0, 0)
+    assert calls["choices"] <= 10  # one bound, and a few multiples of its prices until they fit
+    assert stopped.residuals.worst == 0.0
+    objective = problem.evaluate(best)[0]
+    assert stopped.objective <= objective <= stopped.bound < 0
+    # A clock that ticks at every look: the table is given up as soon as it is seen to end too late.
+    ticks = itertools.count()
+    clock = SimpleNamespace(perf_counter=lambda: float(next(ticks)))
+    for module in (goodput, deadline):
+        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(goodput, "WORK", 1000)
+    late = eq.solve(problem, "goodput", time_limit=100.0, rel_gap=1e-9)
+    assert 1 <= calls["add_configurations"] <= 3
+    assert late.objective == pytest.approx(objective, rel=2e-9)  # by prices and HiGHS, in the time that is left
+    whole = eq.solve(problem, "goodput", time_limit=1e9)  # the table in small pieces is the same table
+    assert calls["add_configurations"] > 100
+    assert whole.require_optimal().count_of.tolist() == best.count_of.tolist()
 
 
 def test_a_plan_goes_into_the_program_and_back():

@@ -224,4 +224,4 @@ def test_the_scarcest_resource_is_the_one_most_used_of_its_capacity():
     assert market.arithmetic.claims(x).tolist() == [[[1.0], [0.0]]]
     plan = market.equilibrium(x)
     assert plan.prices.ravel() == pytest.approx([2.0, 0.0], abs=1e-10)
-    assert market.bound_of(plan) == pytest.approx(market.welfare(plan.utilities), abs=1e-9)
+    assert market.proved_bound(plan) == pytest.approx(market.welfare(plan.utilities), abs=1e-9)

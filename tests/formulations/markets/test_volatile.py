@@ -189,13 +189,13 @@ def test_the_program_says_what_the_arithmetic_says(family, data):
     market = data.draw(volatile_markets(family))
     plan = market.equilibrium(data.draw(allocations(market, serving=True)))
     program, values = market.program(), market.encode(plan)
-    assert market.problem_class is program.problem_class is eq.ProblemClass.LOG
+    assert market.class_of() is program.problem_class is eq.ProblemClass.LOG
     if family == "linear":
         assert program.num_columns == np.count_nonzero(market.utilities)
-        assert len(program.matrix.values) + len(program.log_matrix.values) == market.program_entries
+        assert len(program.matrix.values) + len(program.log_matrix.values) == market.program_size()
     else:
         assert program.num_columns == np.count_nonzero(market.served)
-        assert len(program.matrix.values) + len(program.log_matrix.values) <= market.program_entries
+        assert len(program.matrix.values) + len(program.log_matrix.values) <= market.program_size()
     assert program.residuals_at(values).worst <= 1e-14
     most = market.utilities_at(np.broadcast_to(market.capacities, market.shape))
     scale = math.fsum(market.budgets * (1.0 + np.abs(np.log(plan.utilities)) + np.abs(np.log(most))))
@@ -217,7 +217,7 @@ def test_the_program_says_what_the_arithmetic_says(family, data):
 def test_the_other_families_have_no_program(family, data):
     market = data.draw(volatile_markets(family))
     assert market.forms == ()
-    assert market.problem_class is None
+    assert market.class_of() is None
     for call in (market.program, lambda: market.encode(None), lambda: market.decode(np.zeros(1))):
         with pytest.raises(eq.UnsupportedProblem, match=f"a {family} market has no linear or logarithmic program"):
             call()

@@ -1,18 +1,24 @@
 """Bounds proved from duals: never wrong whatever the duals, and as good as the duals are."""
 
+import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import equipoise as eq
 from equipoise.formulations.program.bounds import implied_bounds, proved_bound, proves_infeasible
-from equipoise.formulations.program.model import Csr
+from equipoise.formulations.program.data import Csr
+from equipoise.formulations.program.exact_sums import exact_products, exact_sums, upper_sum
+from equipoise.solvers.backend import Task
+from equipoise.solvers.external.highs import BACKEND as HIGHS
+from equipoise.solvers.options import Options
+from equipoise.solvers.result import Reason
 
 NAN, INF = math.nan, math.inf
 
@@ -73,8 +79,8 @@ def planted(draw, logs: bool = False, boxed: bool = False, degenerate: bool = Tr
         [kind == 0, kind == 3, kind == 4, kind == 5], [activity, activity, activity + slack, activity + slack], INF
     )
     y = np.select([kind == 0, kind == 3, (kind == 1) | (kind == 5)], [size - 2, size, -size], 0.0)
-    # Logarithms, each with its derivative at the point.
-    inner, weights, inside = whole((k, n), 0, 2), whole(k, 1, 3), whole(k, 1, 4)
+    # Logarithms, each with its derivative at the point: a double, so that the planted costs are exact.
+    inner, weights, inside = whole((k, n), 0, 2), whole(k, 1, 3), 2.0 ** whole(k, 0, 2)
     slopes = weights / inside
     sense = "max" if logs else draw(st.sampled_from(["max", "min"]))
     sign = 1.0 if sense == "max" else -1.0
@@ -153,7 +159,7 @@ def test_neither_numbers_nor_slopes_prove_anything():
 
 
 def test_a_small_slope_without_end_is_no_proof():
-    """Only a reduced cost that its own rounding explains counts as 0, whatever else is in the program."""
+    """Only rounding of the costs counts as a reduced cost of 0, whatever else is in the program."""
     build = eq.ProgramBuilder("max")
     x = build.add_columns("x", (3,), upper=[INF, 1.0, 1.0])
     build.add_rows("row", (1,), terms=[(0, x, [-1.0, 1.0, 1.0])], lower=-5.0, upper=5.0)
@@ -168,10 +174,160 @@ def test_a_small_slope_without_end_is_no_proof():
     build.add_rows("row", (1,), terms=[(0, x, [0.1, 0.2])], upper=1.0)
     build.set_objective([(x, [0.3, 0.6])])  # 0.3 is not 3 * 0.1 in doubles
     program = build.program()
-    assert proved_bound(program, np.array([3.0]), repair=False) == pytest.approx(3.0)
-    for off in (1e-13, 1e-10, -1e-10):
-        assert proved_bound(program, np.array([3.0 + off]), repair=False) == INF
+    for off in (0.0, 1e-13, 1e-10, -1e-10):
+        unrepaired = proved_bound(program, np.array([3.0 + off]), repair=False)
+        assert unrepaired == (pytest.approx(3.0) if off == 0.0 else INF)
         assert proved_bound(program, np.array([3.0 + off])) == pytest.approx(3.0, abs=1e-12)
+
+
+@st.composite
+def small_lps(draw) -> eq.Program:
+    """A linear program of small whole numbers and any kind of bounds, feasible or not, bounded or not."""
+    n, m = draw(st.integers(1, 3)), draw(st.integers(0, 3))
+    whole = lambda shape, low, high: draw(arrays(np.int64, shape, elements=st.integers(low, high))).astype(float)  # noqa: E731
+    low, width, side, spread = whole(n, -3, 3), whole(n, 0, 4), whole(m, -5, 5), whole(m, 0, 4)
+    kind, row_kind = whole(n, 0, 3), whole(m, 0, 3)
+    build = eq.ProgramBuilder(draw(st.sampled_from(["max", "min"])))
+    x = build.add_columns(
+        "x", (n,), lower=np.where(kind % 2 == 1, low, -INF), upper=np.where(kind >= 2, low + width, INF)
+    )
+    upper = np.where(row_kind == 3, side, np.where(row_kind >= 1, side + spread, INF))
+    build.add_rows("row", (m,), terms=[(np.arange(m)[:, None], x, whole((m, n), -3, 3))],
+                   lower=np.where(row_kind != 1, side, -INF), upper=upper)  # fmt: skip
+    build.set_objective([(x, whole(n, -3, 3))], offset=draw(st.sampled_from([0.0, 1.5])))
+    return build.program()
+
+
+def exact_solution(matrix, sides):
+    """Solve square equations in fractions by elimination; None where they are singular."""
+    rows = [[Fraction(a) for a in row] + [Fraction(side)] for row, side in zip(matrix, sides, strict=True)]
+    n = len(rows)
+    for k in range(n):
+        pivot = next((i for i in range(k, n) if rows[i][k]), None)
+        if pivot is None:
+            return None
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        rows[k] = [value / rows[k][k] for value in rows[k]]
+        for i in range(n):
+            if i != k:
+                rows[i] = [a - rows[i][k] * b for a, b in zip(rows[i], rows[k], strict=True)]
+    return [row[n] for row in rows]
+
+
+def exact_vertices(program: eq.Program):
+    """Yield every basic feasible point in fractions, and feasible points a unit further along every line from it."""
+    n = program.num_columns
+    rows = np.vstack([np.eye(n), program.to_scipy().toarray()]).astype(int).tolist()
+    lower, upper = (np.concatenate(p).tolist() for p in ((program.lower, program.row_lower),
+                                                        (program.upper, program.row_upper)))  # fmt: skip
+
+    def feasible(point):
+        activity = [sum(a * v for a, v in zip(row, point, strict=True)) for row in rows]
+        return all(lo <= a <= up for lo, a, up in zip(lower, activity, upper, strict=True))
+
+    sides = [
+        (row, Fraction(side))
+        for row, ends in zip(rows, zip(lower, upper, strict=True), strict=True)
+        for side in set(ends)
+        if math.isfinite(side)
+    ]
+    sides += [(row, Fraction(0)) for row in rows[:n]]
+    vertices = set()
+    for chosen in itertools.combinations(sides, n):
+        solution = exact_solution(*zip(*chosen, strict=True))
+        if solution is not None:
+            vertices.add(tuple(solution))
+    directions = [by for by in itertools.product((-1, 0, 1), repeat=n) if any(by)]
+    for point in filter(feasible, vertices):
+        yield point
+        moved = ([p + 10**18 * d for p, d in zip(point, by, strict=True)] for by in directions)
+        yield from filter(feasible, moved)
+
+
+def assert_never_beaten(program: eq.Program, bound: float) -> None:
+    """Compare the bound with exact points, in exact arithmetic."""
+    sign = 1 if program.sense == "max" else -1
+    cost, offset = [Fraction(c) for c in program.objective.tolist()], Fraction(program.offset)
+    assert not math.isnan(bound)
+    for point in exact_vertices(program) if math.isfinite(bound) else ():
+        objective = offset + sum(c * v for c, v in zip(cost, point, strict=True))
+        # A bound is proved to rounding of the costs: what that is worth at the point.
+        rounding = Fraction(2) ** -50 * max(map(abs, cost)) * sum(map(abs, point))
+        assert sign * (Fraction(bound) - objective) >= -rounding, (bound, float(objective))
+
+
+@settings(max_examples=60)
+@given(st.data(), small_lps(), st.sampled_from([1.0, 1e-9, 1e3, 1e15, 1e16, 1e300]), st.booleans())
+def test_no_exact_point_beats_a_bound(data, program, scale, repair):
+    duals = data.draw(arrays(np.float64, program.num_rows, elements=st.integers(-3, 3).map(float) | st.floats(-1, 1)))
+    assert_never_beaten(program, proved_bound(program, scale * duals, repair=repair))
+    if proves_infeasible(program, scale * duals):
+        assert next(exact_vertices(program), None) is None
+
+
+@settings(max_examples=60)
+@given(st.data(), small_lps(), st.sampled_from([0.0, 1e-15, 1e-9, 1e-6]))
+def test_no_exact_point_beats_a_bound_by_the_duals_of_a_solver(data, program, error):
+    if not program.num_rows:
+        return
+    answer = HIGHS.solve(Task(problem=program, form="matrix", program=program), Options(), lambda *_: None)
+    if answer.duals is None:
+        return
+    off = data.draw(arrays(np.float64, program.num_rows, elements=ERRORS))
+    bound = proved_bound(program, answer.duals + error * off)
+    assert_never_beaten(program, bound)
+    if answer.claim is Reason.OPTIMAL:
+        assert bound == pytest.approx(program.objective_at(answer.values), abs=1e3 * error + 1e-9)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e6, 1e15, 1e16, 1e300])
+def test_large_duals_do_not_hide_a_reduced_cost(size):
+    """Maximise x with x <= z, x >= z and x <= 10: at duals of 1e15, a cost of 1 is as small as their rounding."""
+    build = eq.ProgramBuilder("max")
+    x = build.add_columns("x", (1,), lower=-INF)
+    z = build.add_columns("z", (1,), lower=-INF)
+    build.add_rows("row", (3,), terms=[([0, 1, 2], x, 1.0), ([0, 1], z, -1.0)], lower=[-INF, 0.0, -INF],
+                   upper=[0.0, INF, 10.0])  # fmt: skip
+    build.set_objective([(x, 1.0)])
+    program = build.program()
+    for repair in (False, True):
+        assert proved_bound(program, np.array([size, -size, 0.0]), repair=repair) >= 10.0
+    assert proved_bound(program, np.array([size, -size, 1.0]), repair=False) == 10.0
+    assert proved_bound(program, np.array([1.0, 0.0, 1e-12])) >= 10.0
+
+
+@pytest.mark.parametrize("size", [1.0, 2.0**53, 2.0**60, 2.0**500])
+def test_a_reduced_cost_is_exact_where_its_terms_cancel(size):
+    """What is left where terms cancel counts, if it is more than rounding of the largest cost."""
+    build = eq.ProgramBuilder("max")
+    x, z = build.add_columns("x", (1,)), build.add_columns("z", (1,))
+    build.add_rows("row", (3,), terms=[([0, 1, 2], x, [1.0, -1.0, -1.0]), ([0, 1, 2], z, -1.0)], upper=1.0)
+    build.set_objective([(z, -3.0 * size)])
+    program = build.program()
+    for small in (size, size * 2.0**-45):  # the reduced cost of x, which no row limits
+        assert proved_bound(program, np.array([size, size, small]), repair=False) == INF
+        assert proved_bound(program, np.array([size, size + small, 0.0]), repair=False) == INF
+    for rounding in (0.0, size * 2.0**-60):
+        found = proved_bound(program, np.array([size, size, rounding]), repair=False)
+        assert found == pytest.approx(2.0 * size, rel=1e-14)
+
+
+@given(arrays(np.float64, st.integers(0, 30), elements=st.floats(-1e100, 1e100)), st.integers(1, 3))
+def test_sums_and_products_are_exact(numbers, groups):
+    numbers = np.where(np.abs(numbers) < 1e-100, 0.0, numbers)
+    products = exact_products(numbers, numbers[::-1].copy())
+    for a, b, parts in zip(numbers, numbers[::-1], products.T, strict=True):
+        assert sum(map(Fraction, parts.tolist())) == Fraction(a) * Fraction(b)
+    group = np.arange(len(numbers)) % groups
+    levels = exact_sums(products.ravel(), np.tile(group, 2), groups)
+    for g in range(groups):
+        exact = sum((Fraction(each) for each in products[:, group == g].ravel().tolist()), Fraction())
+        assert sum(map(Fraction, levels[:, g].tolist())) == exact
+        assert (levels[0, g] > 0) == (exact > 0)
+        assert (levels[0, g] < 0) == (exact < 0)
+    total = sum((Fraction(each) for each in products.ravel().tolist()), Fraction(0.1))
+    bound = upper_sum([products], 0.1)
+    assert Fraction(math.nextafter(bound, -INF)) < total <= Fraction(bound)
 
 
 # -- As good as the duals are ------------------------------------------------------------------------------------------

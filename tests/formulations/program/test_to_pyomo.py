@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.formulations.program.model import Csr
+from equipoise.formulations.program.data import Csr
 
 pyo = pytest.importorskip("pyomo.environ", reason="pyomo is not installed")
 

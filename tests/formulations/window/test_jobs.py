@@ -1,6 +1,10 @@
 """Bad input to a window, one field and one kind of badness at a time: the error names field, index and value."""
 
+import copy
+import dataclasses
+import inspect
 import math
+import pickle
 import warnings
 from dataclasses import replace
 
@@ -121,8 +125,34 @@ def test_a_bad_scalar(build, name, value, why):
 
 
 @pytest.mark.parametrize("build", [from_jobs, from_columns])
+@pytest.mark.parametrize(
+    ("field", "why", "changes"),
+    [
+        ("makespan_scale", "= inf per round of makespan", {"makespan_scale": 1e-310}),
+        ("makespan_scale", "= 1.2e+300 per round of makespan", {"makespan_scale": 1e-301}),
+        ("makespan_scale", "= inf per round of makespan", {"makespan_weight": 1e307, "makespan_scale": 0.1}),
+        ("makespan_weight", "= inf per round of makespan", {"makespan_weight": 1e307, "round_s": 1e4}),
+        ("makespan_weight", "per round of makespan", {"makespan_weight": 1e301}),
+        ("restart_penalty", "2 jobs x 5 rounds", {"restart_penalty": 1e300}),
+        ("gpus", "exceed 9007199254740992", {"gpus": 2**51}),
+        ("gpus", "exceed 9007199254740992", {"gpus": 10**30}),
+    ],
+)
+def test_numbers_that_overflow_together(build, field, why, changes):
+    """Each is a finite number of its own; products of them are not, or are no exact integers."""
+    refused(build, field, None, changes[field], why, **changes)
+
+
+@pytest.mark.parametrize("build", [from_jobs, from_columns])
+def test_numbers_just_short_of_overflow_are_taken(build):
+    window = build(gpus=2**50, makespan_scale=1e-290, restart_penalty=1e298)
+    assert math.isfinite(window.tables.makespan_price)
+    assert np.isfinite(window.tables.value).all()
+
+
+@pytest.mark.parametrize("build", [from_jobs, from_columns])
 def test_more_cells_than_a_machine_holds(build, monkeypatch):
-    from equipoise.formulations.window import problem as module
+    from equipoise.formulations.window import data as module
 
     monkeypatch.setattr(module, "MOST_CELLS", 11)  # 2 jobs x (5 + 1)
     refused(build, "rounds", None, 5, "exceed 11 cells")
@@ -408,12 +438,47 @@ def test_a_window_is_frozen_and_apart_from_the_callers_arrays():
     window = from_columns(gangs=gangs)
     gangs[0] = 7
     assert window.gangs.tolist() == [2, 1]
-    with pytest.raises(AttributeError, match="frozen"):
+    with pytest.raises(AttributeError, match="cannot assign to field"):
         window.gpus = 8
     for name in ("gangs", "finished_epochs", "total_epochs", "regime_starts", "regime_epochs", "regime_epoch_s", "ftf",
                  "weight", "is_running"):  # fmt: skip
         with pytest.raises(ValueError, match="read-only"):
             getattr(window, name)[0] = 1
+
+
+def test_a_window_is_made_of_jobs_and_eleven_settings_by_name_or_place():
+    parameters = inspect.signature(eq.ScheduleWindow).parameters
+    assert list(parameters)[:3] == ["jobs", "gpus", "rounds"]
+    assert len(parameters) == 12
+    assert {each.kind for each in parameters.values()} == {inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    assert eq.ScheduleWindow(JOBS, 4, 7).rounds == 7
+    with pytest.raises(TypeError, match="unexpected keyword argument 'round'"):
+        eq.ScheduleWindow.from_columns(**COLUMNS, round=7)
+
+
+def test_another_windows_jobs_are_taken_with_settings_of_their_own():
+    window = from_jobs(running=[JOBS[0].id], rounds=5)
+    again = eq.ScheduleWindow(window, gpus=window.gpus, rounds=7)
+    assert again.gangs is window.gangs
+    assert (again.ids, again.rounds, again.is_running.any()) == (window.ids, 7, False)
+    assert again.tables.value.shape == (2, 8)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda window: pickle.loads(pickle.dumps(window))])
+def test_a_copy_is_the_same_window_and_frozen_too(copied):
+    window = from_jobs(running=[JOBS[0].id])
+    value = window.tables.value
+    other = copied(window)
+    assert other is not window
+    assert repr(other) == repr(window)
+    for each in dataclasses.fields(window):
+        np.testing.assert_array_equal(getattr(other, each.name), getattr(window, each.name))
+    assert (other.tables.value == value).all()
+    assert eq.solve(other).objective == eq.solve(window).objective
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        other.rounds = 9
+    assert window == window
+    assert other != window
 
 
 @pytest.mark.parametrize("call", ["program", "decode", "encode"])

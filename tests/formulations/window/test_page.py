@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
+from equipoise.formulations.program.certificate import SolveCertificate
 from equipoise.formulations.window import page as window_page
 from equipoise.formulations.window.page import render
 from equipoise.formulations.window.plan import WindowPlan
@@ -30,15 +32,19 @@ HOSTILE = (
     "]]>{{x}}${y}",
     7,
 )
-CERTIFICATE = {
-    "backend": "marginal",
-    "termination": "OPTIMAL",
-    "objective": -0.01234567890123,
-    "bound": -0.01233,
-    "gap": 3.5123e-7,
-    "wall_s": 0.00812,
-    "notes": ("The bound holds for <b>every</b> schedule & order.",),
-}
+CERTIFICATE = SolveCertificate(
+    objective=-0.01234567890123,
+    bound=-0.01233,
+    gap=3.5123e-7,
+    residuals=None,
+    termination="OPTIMAL",
+    backend="marginal",
+    version="1",
+    form="special",
+    seed=0,
+    wall_time=0.00812,
+    notes=("The bound holds for <b>every</b> schedule & order.",),
+)
 
 
 def plan_of(n: int, *, gpus: int = 8, rounds: int = 6, seed: int = 0, ids: Any = None, busy: float = 0.5) -> WindowPlan:
@@ -135,7 +141,7 @@ def test_a_plan_without_any_grant() -> None:
 def test_hostile_ids_and_notes_stay_text() -> None:
     plan = plan_of(len(HOSTILE), ids=HOSTILE)
     plain = render(plan_of(len(HOSTILE)), CERTIFICATE)
-    page = render(plan, {**CERTIFICATE, "backend": HOSTILE[0], "notes": HOSTILE[:-1]})
+    page = render(plan, replace(CERTIFICATE, backend=HOSTILE[0], notes=HOSTILE[:-1]))
     shown = [job["id"] for job in data_of(page)["jobs"]]
     assert [name for name in shown if "lone" not in name] == [str(name) for name in HOSTILE if "lone" not in str(name)]
     assert re.fullmatch("lone \ufffd+ surrogate", shown[5])
@@ -212,17 +218,16 @@ def test_certificate_figures_appear_readably() -> None:
     assert not re.search(r"\d\.\d{9}", text), "a figure with more digits than anyone reads"
 
 
-@pytest.mark.parametrize("certificate", [None, {}, {"gap": None, "bound": None, "notes": None}])
-def test_without_certificate_nothing_is_claimed(certificate: dict[str, Any] | None) -> None:
+def test_without_certificate_nothing_is_claimed() -> None:
     plan = plan_of(5)
-    text = visible(render(plan, certificate))
+    text = visible(render(plan))
     assert "no certificate given" in text
     assert "no bound given" in text
     assert f"{plan.objective:.4g}".replace("-", "\N{MINUS SIGN}") in text
 
 
 def test_infinite_bound_and_gap_have_a_sign_not_a_traceback() -> None:
-    text = visible(render(plan_of(5), {"bound": float("inf"), "gap": float("inf")}))
+    text = visible(render(plan_of(5), replace(CERTIFICATE, bound=float("inf"), gap=float("inf"))))
     assert "bound ∞" in text
 
 

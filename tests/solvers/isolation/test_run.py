@@ -462,7 +462,7 @@ def solve():
     print(eq.solve(program, "highs", isolate=True).objective, flush=True)
 thread = threading.Thread(target=solve)
 thread.start(); thread.join()
-from equipoise.solvers.worker_pool import WORKERS
+from equipoise.solvers.isolation.pool import WORKERS
 before = {worker.process.pid for worker in WORKERS._living}
 child = os.fork()
 if child == 0:
@@ -486,7 +486,7 @@ def test_a_caller_that_is_killed_takes_its_workers_along(deed, number):
     before = temporary()
     process = script(f"""
 def tell(point):
-    from equipoise.solvers.worker_pool import WORKERS
+    from equipoise.solvers.isolation.pool import WORKERS
     print(*(worker.process.pid for worker in WORKERS._living), flush=True)
 eq.solve(program, "highs", isolate=True)  # and an idle one
 eq.solve(program, bad.Deeds(bad.ignore_signals, bad.Says(None, 9.0), bad.{deed}), isolate=True, on_progress=tell)
@@ -504,12 +504,12 @@ eq.solve(program, bad.Deeds(bad.ignore_signals, bad.Says(None, 9.0), bad.{deed})
 def test_ctrl_c_ends_the_worker_and_raises():
     process = script("""
 def tell(point):
-    from equipoise.solvers.worker_pool import WORKERS
+    from equipoise.solvers.isolation.pool import WORKERS
     print(*(worker.process.pid for worker in WORKERS._living), flush=True)
 try:
     eq.solve(program, bad.Deeds(bad.Says(None, 9.0), bad.spin), isolate=True, on_progress=tell)
 except KeyboardInterrupt:
-    from equipoise.solvers.worker_pool import WORKERS
+    from equipoise.solvers.isolation.pool import WORKERS
     print("interrupted", len(WORKERS._living))
 """)
     pid = int(process.stdout.readline())

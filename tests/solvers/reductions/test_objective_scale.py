@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.solvers.backend import Answer, Task
+from equipoise.solvers.backend import Answer, Claim, Task
 from equipoise.solvers.external.highs import BACKEND as HIGHS
 from equipoise.solvers.reductions.objective_scale import raised, raising_factor
 
@@ -46,7 +46,7 @@ def test_highs_needs_it():
     task = Task(problem=program, form="matrix", program=program)
     found = HIGHS.solve(task, eq.Options(rel_gap=1e-6), lambda *report: None)
     right = eq.solve(program, "highs", rel_gap=1e-6)
-    assert found.claim is eq.Reason.OPTIMAL
+    assert found.claim is Claim.SOLVED
     assert program.objective_at(found.values) < 0.9 * right.objective
 
 
@@ -91,7 +91,7 @@ def test_a_stop_at_an_objective_is_meant_in_the_programs_units():
     class Watched(type(HIGHS)):
         def solve(self, task, options, on_progress):
             seen.append(task.objective_factor)
-            return Answer(claim=eq.Reason.NO_SOLUTION_FOUND)
+            return Answer(claim=Claim.STOPPED, limit=eq.Limit.METHOD)
 
     eq.solve(program, Watched())
     assert seen == [2.0**22]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.solvers.backend import Answer
+from equipoise.solvers.backend import Answer, Claim
 
 Reason, Limit = eq.Reason, eq.Limit
 LIMIT = 0.4
@@ -87,7 +87,7 @@ def optimum(program):
     )
 
 
-def says(claim=Reason.OPTIMAL, **more):
+def says(claim=Claim.SOLVED, **more):
     return Answer(claim=claim, **more)
 
 
@@ -236,12 +236,13 @@ GARBAGE = {
     "complex numbers": says(values=BEST + 1j, bound=6.0 + 1j),
     "ragged": says(values=[[1], [1, 2]], bound=6.0),
     "a claim that is a word": says("optimal", values=BEST, bound=6.0),
-    "a limit that is a word": says(Reason.FEASIBLE, limit="time", values=BEST, bound=9.0),
+    "a claim that is a conclusion": says(Reason.OPTIMAL, values=BEST, bound=6.0),
+    "a limit that is a word": says(Claim.STOPPED, limit="time", values=BEST, bound=9.0),
     "notes that are none": says(values=BEST, bound=6.0, notes=None),
-    "a message that is none": says(Reason.NUMERICAL, message=None),
+    "a message that is none": says(Claim.FAILED, message=None),
     "duals of another program": says(values=BEST, bound=6.0, duals=np.zeros(7), reduced_costs=np.zeros(2)),
     "duals that are texts": says(values=BEST, bound=6.0, duals=["a"], reduced_costs="abc"),
-    "a ray of another program": says(Reason.INFEASIBLE, ray=np.ones(9)),
+    "a ray of another program": says(Claim.INFEASIBLE, ray=np.ones(9)),
 }
 # Of these the plan is the true one, so it may be kept, or even be called optimal once it is checked.
 TRUE_PLAN = {name for name, said in GARBAGE.items() if isinstance(said, Answer) and said.values is BEST}
@@ -284,7 +285,7 @@ def test_garbage_on_the_way_is_no_incumbent(end, way):
     nonsense = ["abc", None, math.nan, -math.inf, np.zeros(3), object, [1, 2]]
     reports = [bad.Says(*report) for report in itertools.product(nonsense, nonsense, [None, "abc", np.ones(2), {}])]
     reports += [bad.Says(6.0, 9.0, np.full(3, np.nan)), bad.Says(6.0, 9.0, -BEST), bad.Says(6.0, 9.0, [None] * 3)]
-    ends = {"answers": says(Reason.NO_SOLUTION_FOUND, limit=Limit.NODES), "hangs": bad.sleep, "dies": bad.segfault}
+    ends = {"answers": says(Claim.STOPPED, limit=Limit.NODES), "hangs": bad.sleep, "dies": bad.segfault}
     heard = []
     result = solved(
         knapsack(), *reports, ends[end], way=way, time_limit=LIMIT if end == "hangs" else 20.0, on_progress=heard.append
@@ -317,12 +318,12 @@ LIES = {
     "zeros, and not a word about a bound": says(values=ZEROS),
     "optimal with nothing": says(),
     "optimal with nothing but a bound": says(bound=6.0),
-    "infeasible": says(Reason.INFEASIBLE),
-    "infeasible, with a ray": says(Reason.INFEASIBLE, ray=np.ones(1)),
-    "infeasible, with a solution": says(Reason.INFEASIBLE, values=ZEROS),
-    "unbounded": says(Reason.UNBOUNDED),
-    "unbounded, with a bound": says(Reason.UNBOUNDED, bound=6.0),
-    "infeasible or unbounded": says(Reason.INFEASIBLE_OR_UNBOUNDED),
+    "infeasible": says(Claim.INFEASIBLE),
+    "infeasible, with a ray": says(Claim.INFEASIBLE, ray=np.ones(1)),
+    "infeasible, with a solution": says(Claim.INFEASIBLE, values=ZEROS),
+    "unbounded": says(Claim.UNBOUNDED),
+    "unbounded, with a bound": says(Claim.UNBOUNDED, bound=6.0),
+    "infeasible or unbounded": says(Claim.INFEASIBLE_OR_UNBOUNDED),
     "a bound of nan": says(values=GOOD, bound=math.nan),
     "a bound of the wrong infinity": says(values=GOOD, bound=-math.inf),
     "a bound of the wrong sign": says(values=GOOD, bound=-5.0),
@@ -342,7 +343,7 @@ LIES = {
         values=GOOD, bound=5.0, duals=np.array([1.7e308]), slopes=np.full(3, 1e-320)
     ),
     "slopes of the wrong sign": says(values=np.full(3, 2 / 3), duals=np.ones(1), slopes=-np.ones(3)),
-    "a ray at the end of all numbers": says(Reason.INFEASIBLE, ray=np.array([-1.7e308])),
+    "a ray at the end of all numbers": says(Claim.INFEASIBLE, ray=np.array([-1.7e308])),
     "duals of nan": says(values=GOOD, bound=5.0, duals=np.array([math.nan]), reduced_costs=np.zeros(3)),
 }
 PROGRAMS = {
@@ -383,13 +384,13 @@ def test_a_lie_about_a_window_is_not_believed(way):
     for lie in (says(plan=poor, bound=poor.objective), says(plan=poor, bound=honest.objective + 9.0)):
         result = solved(problem, lie, way=way)
         assert result.termination.reason is Reason.NUMERICAL
-    late = solved(problem, bad.Says(honest.objective, 0.0, honest.plan), says(Reason.INFEASIBLE), way=way)
+    late = solved(problem, bad.Says(honest.objective, 0.0, honest.plan), says(Claim.INFEASIBLE), way=way)
     assert late.termination.reason is Reason.NUMERICAL
     assert late.plan.grants.tolist() == honest.plan.grants.tolist()
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("claim", [Reason.INFEASIBLE, Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED])
+@pytest.mark.parametrize("claim", [Claim.INFEASIBLE, Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED])
 def test_a_claim_against_its_own_incumbent_is_not_believed(claim, way):
     result = solved(knapsack(), bad.Says(5.0, 8.0, GOOD), says(claim), way=way)
     assert result.termination.reason not in RIGHT
@@ -408,8 +409,8 @@ def test_a_true_answer_is_believed(way):
     take = build.add_binaries("take", (2,))
     build.add_rows("much", (1,), terms=[(0, take, 1.0)], lower=3.0)
     build.set_objective([(take, 1.0)])
-    assert solved(build.program(), says(Reason.INFEASIBLE), way=way).termination.reason is Reason.INFEASIBLE
+    assert solved(build.program(), says(Claim.INFEASIBLE), way=way).termination.reason is Reason.INFEASIBLE
     build = eq.ProgramBuilder(sense="max")
     free = build.add_columns("free", (1,))
     build.set_objective([(free, 1.0)])
-    assert solved(build.program(), says(Reason.UNBOUNDED), way=way).termination.reason is Reason.UNBOUNDED
+    assert solved(build.program(), says(Claim.UNBOUNDED), way=way).termination.reason is Reason.UNBOUNDED

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.solvers.verification.local_search import better_point, gradient, objective_if_sound
+from equipoise.solvers.verification.local_search import better_point, gradient, objective_if_feasible
 from equipoise.solvers.verification.refute import better_step, feasible_point, refuted_bound
 
 SEEDS = range(150)
@@ -122,8 +122,20 @@ def test_numbers_too_large_to_be_checked_are_no_point():
     build.add_rows("near", (1,), terms=[(0, x, [10.0, -10.0])], lower=1.0, upper=5.0)
     build.set_objective([(x, [1.0, 1.0])])
     program = build.program()
-    assert objective_if_sound(program, np.full(2, 1e308), 1e-6) is None
-    assert objective_if_sound(program, np.array([0.3, 0.0]), 1e-6) == 0.3
+    assert objective_if_feasible(program, np.full(2, 1e308), 1e-6) is None
+    assert objective_if_feasible(program, np.array([0.3, 0.0]), 1e-6) == 0.3
     point = feasible_point(program, None, 1e-6)
     assert program.residuals_at(point).worst <= 1e-6
     assert refuted_bound(program, point, 1.7e308, 1e-6) == ""
+
+
+def test_a_proved_bound_is_not_refuted_by_what_the_tolerance_lets_through():
+    """A row missed by 1e-6, at a dual of 1e4, is worth 0.01; a bound without duals allows only 1e-6."""
+    build = eq.ProgramBuilder("max")
+    x = build.add_columns("x", (2,), upper=[np.inf, 1.0])
+    build.add_rows("row", (1,), terms=[(0, x[0], 1.0)], upper=0.0)
+    build.set_objective([(x, [1e4, 1.0])])
+    program, values = build.program(), np.array([9e-7, 0.0])  # the step is of the second column
+    assert "is refuted" in refuted_bound(program, values, 1.0, 1e-6)
+    assert refuted_bound(program, values, 1.0, 1e-6, np.array([1e4])) == ""
+    assert "is refuted" in refuted_bound(program, values, 0.5, 1e-6, np.array([1e4]))

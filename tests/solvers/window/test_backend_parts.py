@@ -329,6 +329,41 @@ def test_kernels_of_the_dual_equal_their_plain_twins(name):
         same(outs[0][3], outs[1][3])
 
 
+@pytest.mark.parametrize("name", ["longest_branch", "best_price", "best_rounds", "best_fit", "nearest_change"])
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf, 1e308])
+def test_kernels_of_the_dual_stay_within_their_arrays_whatever_the_numbers(name, odd):
+    """Plain first, where an index beyond an array is an IndexError; compiled, it would read or write other memory."""
+    rng = np.random.default_rng(47)
+    kernel = getattr(marginal_kernels, name)
+    N, T = 4, 3
+    for _ in range(40):
+        worth = -np.sort(rng.exponential(size=(N, T + 1)), axis=1)[:, ::-1]
+        left = np.sort(rng.uniform(0.0, 9.0, size=(N, T + 1)), axis=1)[:, ::-1].copy()
+        for numbers in (worth, left):
+            numbers[rng.random((N, T + 1)) < rng.choice([0.0, 0.3, 1.0])] = odd
+        price, budget, guess = (odd if rng.random() < 0.5 else rng.random() for _ in range(3))
+        gangs, floor, ceiling = rng.integers(1, 5, size=N), rng.integers(0, 2, size=N), np.full(N, T)
+        order = rng.permutation(N)
+        long, free = np.sort(order[: N // 2]), np.sort(order[N // 2 :])
+        results = []
+        for function in (kernel.py_func, kernel):
+            rates, small, large = np.zeros(N), np.zeros(N, np.int64), np.zeros(N, np.int64)
+            arguments = {
+                "longest_branch": (worth, left, gangs, order, price, budget, floor, ceiling, rates, small, large),
+                "best_price": (worth, left, gangs, np.full(N, 0.25), free, long, 8.0, budget, guess, floor, ceiling),
+                "best_rounds": (worth, gangs, free, price, floor, ceiling, small, large),
+                "best_fit": (T - gangs, left[:, 0].copy(), 7, price, 20),
+                "nearest_change": (worth, floor, gangs, gangs > 1, floor, ceiling, ceiling, 6),
+            }
+            with np.errstate(all="ignore"):
+                results.append((function(*arguments[name]), small, large))
+        for _, small, large in results:
+            assert ((small >= 0) & (small <= T) & (large >= 0) & (large <= T)).all()
+        if name == "best_price":
+            for found, _, _ in results:
+                assert all(((rounds >= 0) & (rounds <= T)).all() for rounds in found[-2:])
+
+
 @pytest.mark.parametrize("name", ["pack", "pack_blocks", "settle", "progress", "regimes_run"])
 def test_kernels_of_the_window_equal_their_plain_twins(name):
     rng = np.random.default_rng(45)

@@ -5,7 +5,7 @@ import time
 import pytest
 
 import equipoise as eq
-from equipoise.solvers.verification.verify import Listener
+from equipoise.solvers.verification.progress import ProgressRecorder
 from equipoise.validation.benchmarks import solve_overhead as module
 
 
@@ -39,17 +39,17 @@ def test_the_time_inside_the_solver_is_left_out_and_that_of_the_listener_is_not(
     holder = Holder()
     holder.Solver = Solver
     monkeypatch.setattr("importlib.import_module", lambda name: holder)
-    slow = Listener.__call__
+    slow = ProgressRecorder.__call__
 
     def heard(self, *args):
         time.sleep(0.02)
 
-    monkeypatch.setattr(Listener, "__call__", heard)
+    monkeypatch.setattr(ProgressRecorder, "__call__", heard)
     run = Solver.run
     with module._watched("anything:Solver", "run") as inside:
-        Solver().run(Listener.__new__(Listener))
+        Solver().run(ProgressRecorder.__new__(ProgressRecorder))
     assert Solver.run is run
-    assert Listener.__call__ is heard
+    assert ProgressRecorder.__call__ is heard
     assert slow is not heard
     assert 0.07 <= inside.solver < 0.5
     assert 0.02 <= inside.listener < inside.solver - 0.04

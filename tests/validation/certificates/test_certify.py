@@ -1,6 +1,7 @@
 """Every checker passes equilibria and catches corrupted ones; tolerances are what the gap allows, and no less."""
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -266,6 +267,60 @@ def test_every_checker_catches_corrupted_plans(family, checker):
         assert finding.witness is not None
 
 
+# Without prices, wrong ones cannot be told from right ones.
+ABOUT_PRICES = BAD_PRICES | {"prices in another unit", "a price on what nobody wants"}
+
+
+@cache
+def without_prices(family, name):
+    market, plan = case(family)
+    return Reading(market, CORRUPTIONS[name](market, plan)[0], gap=GAP)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_equilibrium_without_its_prices_has_every_property(family):
+    market, plan = case(family)
+    certificate = certify(market, plan.allocation, gap=GAP)
+    assert certificate.holds, certificate
+    assert certify(market, plan.allocation).holds
+
+
+@pytest.mark.parametrize("checker", [name for name in CHECKERS if CAUGHT[name] - ABOUT_PRICES])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_checker_catches_corrupted_allocations_without_prices(family, checker):
+    for name in sorted(CAUGHT[checker] - ABOUT_PRICES):
+        finding = CHECKERS[checker](case(family)[0], without_prices(family, name))
+        assert not finding.holds, (name, finding)
+        assert finding.violation > finding.tolerance
+        assert finding.witness is not None
+
+
+def test_the_prices_of_complements_are_those_of_a_solve():
+    """Over several rounds an allocation does not tell what each part of a bundle costs."""
+    market, plan = case("leontief")
+    assert not duality_gap(market, plan.allocation, market.implied_prices(plan.allocation), gap=GAP)
+    finding = duality_gap(market, plan.allocation, gap=GAP)
+    assert finding.holds
+    assert "prices of a solve made here" in finding.statement
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_prices_of_a_solve_excuse_no_more_than_the_gap(family):
+    market, plan = case(family)
+    assert certify(market, plan.allocation * math.exp(-0.2 * GAP), gap=GAP)
+    for finding in (duality_gap, maximal_nash_welfare, finish_time_fairness_product):
+        assert not finding(market, plan.allocation * math.exp(-2.0 * GAP), gap=GAP)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_equilibrium_of_other_budgets_is_none_of_this_market(family):
+    market, _ = case(family)
+    other = eq.solve(replace(market, budgets=[2.0, 1.0, 1.0, 1.0]), rel_gap=GAP).require_optimal()
+    certificate = certify(market, other.allocation, gap=GAP)
+    failed = {finding.statement.split(" (")[0] for finding in certificate.failures}
+    assert {"budgets spent", "prices prove it optimal", "most Nash welfare over time"} <= failed
+
+
 @pytest.mark.parametrize(
     ("name", "checker", "buyer", "good"),
     [
@@ -328,6 +383,14 @@ def test_no_feasible_plan_violates_anything_by_more_than_its_gap_allows(plan):
     for check in CHECKERS.values():
         finding = check(market, allocation, prices, gap=max(gap, 0.0))
         assert finding.holds, finding
+
+
+@given(feasible_plans())
+def test_no_prices_that_are_found_hide_what_is_missing(plan):
+    market, allocation, _ = plan
+    best = eq.solve(market, rel_gap=1e-7, time_limit=20.0)
+    missing = (best.objective - market.welfare(market.utilities_at(allocation))) / market.total_budget
+    assert duality_gap(market, allocation, gap=1e-6).violation >= missing - 1e-12
 
 
 @given(st.floats(0.001, 0.999), st.floats(0.01, 0.99), st.booleans())

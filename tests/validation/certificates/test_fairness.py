@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 import equipoise as eq
-from equipoise.validation.certificates import efficiency, fairness
+from equipoise.validation.certificates import fairness, market_state
 from equipoise.validation.certificates.certify import certify, feasibility
 from equipoise.validation.certificates.domination import dominating
 from equipoise.validation.certificates.efficiency import maximal_nash_welfare, pareto_optimality
@@ -259,7 +259,7 @@ def test_without_a_solver_the_plans_own_gap_stands(monkeypatch):
     def none(*_, **__):
         raise eq.BackendUnavailable("none here")
 
-    monkeypatch.setattr(efficiency, "solve", none)
+    monkeypatch.setattr(market_state, "solve", none)
     market = eq.FisherMarket([[2.0, 1.0], [1.0, 3.0]], [1.0, 1.0])
     finding = maximal_nash_welfare(market, np.full((2, 2), 0.5), [1.0, 1.0], gap=1e-6)
     assert not finding

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.solvers.backend import Answer, Availability, Backend
-from equipoise.solvers.external.highs import COVERED, Highs
+from equipoise.solvers.backend import Answer, Availability, Backend, Claim
+from equipoise.solvers.external.highs import Highs
 from equipoise.solvers.registry import BACKENDS
 from equipoise.solvers.window.backend import Marginal
 from equipoise.validation.contract import programs
@@ -162,19 +162,19 @@ class SaysNothingOfTheStart(Broken):
 
 class ClaimsInfeasible(Broken):
     def after(self, answer, task, options):
-        return Answer(claim=eq.Reason.INFEASIBLE)
+        return Answer(claim=Claim.INFEASIBLE)
 
 
 class CallsUnboundedInfeasible(Broken):
     def after(self, answer, task, options):
-        return Answer(claim=eq.Reason.INFEASIBLE) if answer.claim is eq.Reason.UNBOUNDED else answer
+        return Answer(claim=Claim.INFEASIBLE) if answer.claim is Claim.UNBOUNDED else answer
 
 
 class CallsInfeasibleOptimal(Broken):
     def after(self, answer, task, options):
-        if answer.claim is not eq.Reason.INFEASIBLE:
+        if answer.claim is not Claim.INFEASIBLE:
             return answer
-        return replace(answer, claim=eq.Reason.OPTIMAL, values=np.zeros(task.program.num_columns), bound=0.0)
+        return replace(answer, claim=Claim.SOLVED, values=np.zeros(task.program.num_columns), bound=0.0)
 
 
 class ReturnsZeros(Broken):
@@ -255,7 +255,8 @@ class AcceptsAnyOption(Broken):
 
 class TakesSomeThingsTwice(Broken):
     def before(self, task, options):
-        own = {name: value for name, value in options.backend_options.get(self.name, {}).items() if name not in COVERED}
+        given = options.backend_options.get(self.name, {})
+        own = {name: value for name, value in given.items() if name not in Highs.covered_options}
         return task, replace(options, backend_options={self.name: own})
 
 
@@ -267,7 +268,7 @@ class CannotUseThreads(Broken):
 
 
 class HonoursMoreThanThereIs(Broken):
-    honours = frozenset({"log", "speed"})
+    supported_options = frozenset({"log", "speed"})
 
 
 class StreamsWhatItHasNot(Broken):
@@ -292,9 +293,7 @@ class GivesUp(Broken):
     def after(self, answer, task, options):
         if answer.bound is None:
             return answer
-        return replace(
-            answer, claim=eq.Reason.NO_SOLUTION_FOUND, limit=eq.Limit.TIME, bound=answer.bound + 5 * sign(task)
-        )
+        return replace(answer, claim=Claim.STOPPED, limit=eq.Limit.TIME, bound=answer.bound + 5 * sign(task))
 
 
 class TakesAllItsTime(GivesUp):
@@ -335,24 +334,23 @@ class Shares(Backend):
 
     name, licence = "broken", "Apache-2.0"
     formulations = frozenset(UNWEIGHTED)
-    honours = frozenset({"warm_start"})
+    supported_options = frozenset({"warm_start"})
 
     def probe(self):
         return Availability(True, "1")
 
     def solve(self, task, options, on_progress):
-        if options.own(self.name, {}):
-            raise eq.InvalidInput("backend_options", "given", "it has no options of its own")
+        self.backend_options(options)
         if options.time_limit == 0.0:
-            return Answer(claim=eq.Reason.NO_SOLUTION_FOUND, limit=eq.Limit.TIME)
+            return Answer(claim=Claim.STOPPED, limit=eq.Limit.TIME)
         options = self.before(task.problem, options)
         wanted = {name: getattr(options, name) for name in ("rel_gap", "abs_gap", "time_limit")}
         result = eq.solve(task.problem, "highs", **wanted)
         plan = None if result.plan is None else self.after(result.plan, task.problem)
         self.report(on_progress, result, plan)
         notes = () if options.warm_start is None else self.noted()
-        reason, limit = result.termination.reason, result.termination.limit
-        return Answer(claim=reason, limit=limit, plan=plan, notes=notes)
+        limit = result.termination.limit
+        return Answer(claim=Claim.STOPPED if limit else Claim.SOLVED, limit=limit, plan=plan, notes=notes)
 
     def before(self, market, options):
         return options
@@ -729,7 +727,7 @@ def test_a_backend_that_is_lost_in_another_process_is_caught(tmp_path, monkeypat
     (tmp_path / "homesick_solver.py").write_text(
         "import os\n"
         "import equipoise as eq\n"
-        "from equipoise.solvers.backend import Answer\n"
+        "from equipoise.solvers.backend import Answer, Claim\n"
         "from equipoise.solvers.external.highs import Highs\n\n\n"
         "class Homesick(Highs):\n"
         "    name = 'homesick'\n\n"
@@ -737,7 +735,7 @@ def test_a_backend_that_is_lost_in_another_process_is_caught(tmp_path, monkeypat
         "        self.home = os.getpid()\n\n"
         "    def solve(self, task, options, on_progress):\n"
         "        if os.getpid() != self.home:\n"
-        "            return Answer(claim=eq.Reason.NO_SOLUTION_FOUND, limit=eq.Limit.NODES)\n"
+        "            return Answer(claim=Claim.STOPPED, limit=eq.Limit.NODES)\n"
         "        return super().solve(task, options, on_progress)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)

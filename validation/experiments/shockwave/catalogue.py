@@ -39,7 +39,7 @@ class Figure:
 
 
 _LISTED = (
-    ("table1", "Table 1 and Figure 1: three jobs under Themis's filter", "themis", "table_1"),
+    ("table1", "Table 1, Figures 1 and 15: three jobs under Themis's filter", "themis", "table_1"),
     ("2", "jobs that change are re-prioritised late", "foresight", "figure_2"),
     ("4", "agnostic, reactive and proactive planning", "planner", "figure_4"),
     ("5", "the predictor's errors over the course of a job", "foresight", "figure_5"),
@@ -49,9 +49,9 @@ _LISTED = (
     ("10", "mix of static and dynamic jobs", "policies", "figure_10"),
     ("12", "solver overhead", "planner", "figure_12"),
     ("13", "noise on predicted regimes", "noise", "figure_13"),
-    ("15", "fractions of Themis's filter on a workload", "themis", "figure_15"),
     ("16", "contention", "policies", "figure_16"),
     ("17", "Pollux's traces", "policies", "figure_17"),
+    ("f", "fraction that Themis's filter keeps", "themis", "sweep_fraction"),
     ("k", "power of unfairness in the objective", "planner", "sweep_power"),
     ("lambda", "weight of the makespan in the objective", "planner", "sweep_weight"),
     ("T", "rounds of a window", "planner", "sweep_window"),
@@ -64,8 +64,8 @@ FIGURES: Mapping[str, Figure] = MappingProxyType(
 
 
 def find_figure(name: str) -> Figure:
-    """Return an experiment by its name; "1" is Table 1's. InvalidInput if there is none."""
-    wanted = {"1": "table1"}.get(name, name)
+    """Return an experiment by its name; "1" and "15" show Table 1's. InvalidInput if there is none."""
+    wanted = {"1": "table1", "15": "table1"}.get(name, name)
     if wanted not in FIGURES:
         raise InvalidInput("figure", name, f"must be one of {', '.join(FIGURES)}, or all")
     return FIGURES[wanted]
@@ -98,7 +98,7 @@ def outcome_page(outcomes: Mapping[str, Outcome], setup: Setup) -> str:
 
 
 def _heading(name: str) -> str:
-    number = f"Figure {name}: " if name.isdigit() else f"Sweep of {name}: " if name in {"k", "lambda", "T"} else ""
+    number = f"Figure {name}: " if name.isdigit() else f"Sweep of {name}: " if name in {"f", "k", "lambda", "T"} else ""
     return html.escape(number + FIGURES[name].title)
 
 

@@ -1,50 +1,99 @@
-"""Table 1 and Figure 1 of Shockwave: three jobs under Themis's filter, in a small model in exact arithmetic."""
+"""Table 1 and Figures 1 and 15 of Shockwave: the printed example of Themis's filter, in exact arithmetic."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
 from ....formulations.errors import InvalidInput
 
-# The model: three GPUs, and three jobs that can use any number of them with linear slowdown. Work in GPU-rounds.
-GPUS = 3
-SERIAL_ROUNDS = {"A": Fraction(9), "B": Fraction(6), "C": Fraction(9, 2)}
+# The instance as printed: GPUs; rounds of each job on one GPU, under linear slowdown its GPU-rounds of work; the most
+# GPUs that a job can use at once.
+GPUS = 4
+SERIAL_ROUNDS = {"A": 12, "B": 8, "C": 6}
+REQUESTS = {"A": 3, "B": 2, "C": 2}
 FRACTIONS = (Fraction(1, 3), Fraction(2, 3), Fraction(1))
-# What the paper prints: finishes of A, B, C; worst finish-time fairness; mean completion; makespan.
-PAPER = {
-    "adaptive": ("7/5/3", "0.83", "5.0", "7"),
-    "1/3": ("7/6/4", "1.0", "5.7", "7"),
-    "2/3": ("7/5/5", "1.1", "5.7", "7"),
-    "1": ("7/6/5", "1.1", "6.0", "7"),
+# Order among jobs that have attained the same: the one with which the rounds at f = 2/3 come out as printed.
+TIES = "BAC"
+
+# Work left in GPU-rounds, or GPUs of a round, of A, B and C.
+Triple = tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Printed:
+    """A row of Table 1 as text: the digits that the paper prints.
+
+    Attributes
+    ----------
+    finishes : str
+        Rounds after which A, B and C are done.
+    worst, mean, makespan : str
+        Worst finish-time fairness, mean completion, last completion.
+    fairness, rounds : str
+        Finish-time fairness of A, B and C, and the jobs that hold the GPUs of each round; empty where not printed.
+    """
+
+    finishes: str
+    worst: str
+    mean: str
+    makespan: str = "7"
+    fairness: str = ""
+    rounds: str = ""
+
+    def __str__(self) -> str:
+        parts = (self.rounds, self.finishes, self.fairness, self.worst, self.mean, self.makespan)
+        return " ".join(filter(None, parts))
+
+
+PRINTED = {
+    "adaptive": Printed(finishes="7/5/3", worst="0.83", mean="5"),
+    "1/3": Printed(finishes="7/6/4", worst="1.0", mean="5.7"),
+    "2/3": Printed(
+        finishes="7/5/5",
+        worst="1.1",
+        mean="5.7",
+        fairness="0.78/0.83/1.11",
+        rounds="AABB BBCC AACC AABB BBCC AAA AAA",
+    ),
+    "1": Printed(finishes="7/6/5", worst="1.1", mean="6.0"),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class FilterRun:
-    """What three jobs went through.
+    """A schedule of the three jobs until all are done.
 
     Attributes
     ----------
-    fractions : tuple of Fraction
-        The filter's fraction f in each round.
-    rounds : tuple of mapping
-        GPUs of each job, by round; who has none is not there.
-    finishes : mapping of str to int
-        The round after which each job is done.
+    gpus : tuple of tuple of int
+        GPUs of A, B and C, by round.
     """
 
-    fractions: tuple[Fraction, ...]
-    rounds: tuple[dict[str, int], ...]
-    finishes: dict[str, int]
+    gpus: tuple[Triple, ...]
+
+    @property
+    def rounds(self) -> tuple[dict[str, int], ...]:
+        """GPUs of each job that runs, by round."""
+        return tuple({job: gpus for job, gpus in zip(SERIAL_ROUNDS, given, strict=True) if gpus} for given in self.gpus)
+
+    @property
+    def grid(self) -> str:
+        """The jobs that hold the GPUs of each round, such as ``AABB BBCC``."""
+        return " ".join("".join(job * gpus for job, gpus in given.items()) for given in self.rounds)
+
+    @property
+    def finishes(self) -> dict[str, int]:
+        """The round after which each job is done."""
+        return {job: 1 + max(t for t, given in enumerate(self.rounds) if job in given) for job in SERIAL_ROUNDS}
 
     @property
     def fairness(self) -> dict[str, Fraction]:
-        """Finish over egalitarian time, ``serial time x N/M`` under linear slowdown."""
+        """Finish-time fairness: finish over egalitarian time."""
         return {job: end / egalitarian_rounds(job) for job, end in self.finishes.items()}
 
     @property
@@ -64,8 +113,8 @@ class FilterRun:
 
 
 def egalitarian_rounds(job: str) -> Fraction:
-    """Return the rounds a job takes with 1/N of the GPUs: 9, 6 and 4.5."""
-    return SERIAL_ROUNDS[job] * len(SERIAL_ROUNDS) / GPUS
+    """Return the rounds that a job takes with 1/N of the GPUs, serial time x N/M: 9, 6 and 4.5."""
+    return Fraction(SERIAL_ROUNDS[job] * len(SERIAL_ROUNDS), GPUS)
 
 
 def play(fractions: Sequence[Fraction]) -> FilterRun:
@@ -73,98 +122,127 @@ def play(fractions: Sequence[Fraction]) -> FilterRun:
 
     Notes
     -----
-    Each round: unfairness of a job is ``(t + rest x N/M) / egalitarian time``, the finish-time fairness it heads for
-    with an equal share from now on. The filter keeps the ``ceil(f m)`` of the m unfinished jobs that are furthest from
-    fairness, ties to less work (C before B before A). Under linear slowdown every choice that idles no GPU is equally
-    fast; of these the one of most Nash welfare is taken: GPUs go one at a time to the kept job that has fewest, ties to
-    the less fair. A job takes no more GPUs than it has work for. What is left goes to the other jobs, least work first.
+    The one rule that gives the printed rounds and all three printed rows of fixed fractions. The filter keeps the
+    ``ceil(f m)`` of the m unfinished jobs that have attained the fewest GPU-rounds, ties in the order B, A, C. They are
+    dealt GPUs one at a time in that order, up to their requests and their work left. What remains goes to the other
+    jobs, least work left first.
     """
     if not fractions or any(not 0 < fraction <= 1 for fraction in fractions):
         raise InvalidInput("fractions", [str(fraction) for fraction in fractions], "must be above 0 and at most 1")
-    rest = dict(SERIAL_ROUNDS)
-    rounds: list[dict[str, int]] = []
-    used: list[Fraction] = []
-    finishes: dict[str, int] = {}
-    while rest:
-        fraction = fractions[min(len(rounds), len(fractions) - 1)]
-        given = _share(rest, len(rounds), fraction)
-        rounds.append(given)
-        used.append(fraction)
-        for job, gpus in given.items():
-            rest[job] -= gpus
-            if rest[job] <= 0:
-                del rest[job]
-                finishes[job] = len(rounds)
-    return FilterRun(
-        fractions=tuple(used), rounds=tuple(rounds), finishes={job: finishes[job] for job in SERIAL_ROUNDS}
-    )
+    left: Triple = tuple(SERIAL_ROUNDS.values())
+    gpus: list[Triple] = []
+    while any(left):
+        unfinished = sum(work > 0 for work in left)
+        given = _filtered(left, math.ceil(fractions[min(len(gpus), len(fractions) - 1)] * unfinished))
+        gpus.append(given)
+        left = _after(left, given)
+    return FilterRun(gpus=tuple(gpus))
 
 
-def _share(rest: dict[str, Fraction], now: int, fraction: Fraction) -> dict[str, int]:
-    def unfairness(job: str) -> Fraction:
-        return (now + rest[job] * len(SERIAL_ROUNDS) / GPUS) / egalitarian_rounds(job)
+def _after(left: Triple, given: Triple) -> Triple:
+    return tuple(work - gpus for work, gpus in zip(left, given, strict=True))
 
-    ranked = sorted(rest, key=lambda job: (-unfairness(job), SERIAL_ROUNDS[job]))
-    kept = ranked[: math.ceil(fraction * len(ranked))]
-    given = dict.fromkeys(ranked, 0)
-    free = GPUS
-    while free and (hungry := [job for job in kept if given[job] < rest[job]]):
-        given[min(hungry, key=lambda job: (given[job], ranked.index(job)))] += 1
+
+def _wanted(left: Triple) -> Triple:
+    """Return the most GPUs that each job can use in the next round."""
+    return tuple(min(request, work) for request, work in zip(REQUESTS.values(), left, strict=True))
+
+
+def _filtered(left: Triple, kept: int) -> Triple:
+    """Return the GPUs of a round in which the filter keeps so many jobs."""
+    serial, jobs, wanted = tuple(SERIAL_ROUNDS.values()), tuple(SERIAL_ROUNDS), _wanted(left)
+    unfinished = (place for place, work in enumerate(left) if work)
+    ranked = sorted(unfinished, key=lambda place: (serial[place] - left[place], TIES.index(jobs[place])))
+    given, free = [0] * len(left), GPUS
+    while free and (short := [place for place in ranked[:kept] if given[place] < wanted[place]]):
+        given[min(short, key=lambda place: (given[place], ranked.index(place)))] += 1
         free -= 1
-    for job in sorted(ranked[len(kept) :], key=lambda job: rest[job]):
-        given[job] = min(free, math.ceil(rest[job]))
-        free -= given[job]
-    return {job: gpus for job, gpus in given.items() if gpus}
+    for place in sorted(ranked[kept:], key=lambda place: left[place]):
+        given[place] = min(free, wanted[place])
+        free -= given[place]
+    return tuple(given)
+
+
+@cache
+def best_sequence() -> FilterRun:
+    """Return the best run of `play` over every sequence of fractions."""
+    return _best(lambda left: (_filtered(left, kept) for kept in range(1, sum(work > 0 for work in left) + 1)))
 
 
 @cache
 def adaptive() -> FilterRun:
-    """Return the best run over every sequence of fractions: least worst fairness, then mean completion, then order."""
-    # What can come after a round depends on the work left and on who has finished, not on how it came to that.
-    reached: dict[Any, tuple[Fraction, ...]] = {(tuple(SERIAL_ROUNDS.items()), ()): ()}
-    ended: list[tuple[Fraction, ...]] = []
-    now = 0
+    """Return the best of all schedules that leave no GPU idle which a job could use.
+
+    Under linear slowdown all of them are equally efficient, so a filter that keeps every job may choose any.
+    """
+
+    def efficient(left: Triple) -> Iterable[Triple]:
+        wanted = _wanted(left)
+        grids = itertools.product(*(range(most + 1) for most in wanted))
+        return (given for given in grids if sum(given) == min(GPUS, sum(wanted)))
+
+    return _best(efficient)
+
+
+def _best(choices: Callable[[Triple], Iterable[Triple]]) -> FilterRun:
+    """Return the run of least worst fairness, then mean completion, over all ways to choose the GPUs of each round."""
+    # What can come after a round depends on the work left and on who has finished when, not on how it came to that.
+    reached: dict[tuple[Triple, Triple], tuple[Triple, ...]] = {(tuple(SERIAL_ROUNDS.values()), (0, 0, 0)): ()}
+    ended: list[FilterRun] = []
     while reached:
-        following: dict[Any, tuple[Fraction, ...]] = {}
-        for (rest, finishes), fractions in reached.items():
-            if not rest:
-                ended.append(fractions)
-                continue
-            for fraction in FRACTIONS:
-                given = _share(dict(rest), now, fraction)
-                left = tuple((job, work - given.get(job, 0)) for job, work in rest if work > given.get(job, 0))
-                done = tuple((job, now + 1) for job, work in rest if work <= given.get(job, 0))
-                following.setdefault((left, (*finishes, *done)), (*fractions, fraction))
-        reached, now = following, now + 1
-    return min((play(fractions) for fractions in ended), key=lambda run: (run.worst, run.mean_completion))
+        following: dict[tuple[Triple, Triple], tuple[Triple, ...]] = {}
+        for (left, ends), gpus in reached.items():
+            for given in choices(left):
+                after, now = _after(left, given), len(gpus) + 1
+                done = tuple(end or (0 if work else now) for end, work in zip(ends, after, strict=True))
+                if any(after):
+                    following.setdefault((after, done), (*gpus, given))
+                else:
+                    ended.append(FilterRun(gpus=(*gpus, given)))
+        reached = following
+    return min(ended, key=lambda run: (run.worst, run.mean_completion))
 
 
 def filter_runs() -> dict[str, FilterRun]:
-    """Return the runs of Table 1: adaptive, and each fixed fraction."""
-    return {"adaptive": adaptive()} | {str(fraction): play([fraction]) for fraction in FRACTIONS}
+    """Return the runs of Table 1, adaptive and with each fixed fraction, and the best sequence of fractions."""
+    fixed = {str(fraction): play([fraction]) for fraction in FRACTIONS}
+    return {"adaptive": adaptive()} | fixed | {"best sequence": best_sequence()}
 
 
-def filter_rows() -> list[dict[str, str | float | int | bool]]:
-    """Return Table 1 as ours and as printed: filter, finish and fairness of each job, worst, mean, makespan, equal."""
-    rows: list[dict[str, str | float | int | bool]] = []
+def filter_rows() -> list[dict[str, str | float | int | bool | None]]:
+    """Return Table 1 as ours and as printed: rounds, finishes, fairness, worst, mean, makespan, paper, equal."""
+    rows: list[dict[str, str | float | int | bool | None]] = []
     for name, run in filter_runs().items():
-        printed = PAPER[name]
-        worst, mean = (
-            f"{float(value):.{len(text.partition('.')[2])}f}"
-            for value, text in zip((run.worst, run.mean_completion), printed[1:3], strict=True)
-        )
-        ours = ("/".join(str(end) for end in run.finishes.values()), worst, mean, str(run.makespan))
+        printed = PRINTED.get(name)
         rows.append(
             {
                 "filter": name,
-                "fractions": " ".join(str(fraction) for fraction in run.fractions),
+                "rounds": run.grid,
                 **{f"finish {job}": end for job, end in run.finishes.items()},
                 **{f"ftf {job}": float(value) for job, value in run.fairness.items()},
                 "worst ftf": float(run.worst),
                 "mean jct": float(run.mean_completion),
                 "makespan": run.makespan,
-                "paper": " ".join(printed),
-                "equal": ours == printed,  # to the digits printed
+                "paper": str(printed) if printed else None,
+                "equal": equal_to_print(run, printed) if printed else None,
             }
         )
     return rows
+
+
+def equal_to_print(run: FilterRun, printed: Printed) -> bool:
+    """Return whether a run has all that is printed of it, to the digits printed."""
+    pairs: list[tuple[str, Sequence[Fraction | int]]] = [
+        (printed.finishes, list(run.finishes.values())),
+        (printed.fairness, list(run.fairness.values())),
+        (printed.worst, [run.worst]),
+        (printed.mean, [run.mean_completion]),
+        (printed.makespan, [run.makespan]),
+    ]
+    return printed.rounds in ("", run.grid) and all(text == _like(text, values) for text, values in pairs if text)
+
+
+def _like(text: str, values: Sequence[Fraction | int]) -> str:
+    """Return values with as many decimals as the numbers of a text have, divided by slashes."""
+    digits = [len(number.partition(".")[2]) for number in text.split("/")]
+    return "/".join(f"{float(value):.{count}f}" for count, value in zip(digits, values, strict=True))

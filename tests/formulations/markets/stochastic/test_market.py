@@ -1,5 +1,6 @@
 """StochasticMarket: its four programs against exhaustion, theory and one another."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -115,6 +116,62 @@ def test_one_job_alone_gets_the_best_it_could_have_in_every_form():
         plan = solved(market, form).plan
         np.testing.assert_allclose(plan.utilities, market.best_alone, rtol=1e-6)
         np.testing.assert_allclose(plan.shares, 1.0, rtol=1e-6)
+
+
+# -- The paper's program -----------------------------------------------------------------------------------------------
+
+
+def equation_6(market):
+    """Eq. 6 of Appendix F entry by entry: pi_t(s, x) over all jobs' states and actions, T one more than the rounds."""
+    chains, last = market.chains, market.rounds + 1
+    states = list(itertools.product(*(range(chain.num_states) for chain in chains)))
+    actions = list(itertools.product(*(range(chain.num_actions) for chain in chains)))
+    capacities = np.hstack([market.capacities, market.capacities[:, -1:]])  # of round T, in which nothing is earned
+    use = np.array([sum(chain.demands[a] for chain, a in zip(chains, x, strict=True)) for x in actions])
+    fits = (use[None] <= capacities.T[:, None] + 1e-9).all(axis=2)
+    build = eq.ProgramBuilder(sense="max")
+    pi = build.add_columns("pi", (last, len(states), len(actions)), upper=fits[:, None, :].astype(float))
+
+    def chance(s, x, z):
+        return np.prod([chain.transitions[a, i, k] for chain, a, i, k in zip(chains, x, s, z, strict=True)])
+
+    start = [np.prod([chain.initial[i] for chain, i in zip(chains, s, strict=True)]) for s in states]
+    build.add_rows(
+        "start", (len(states),), terms=[(np.arange(len(states))[:, None], pi[0], 1.0)], lower=start, upper=start
+    )
+    flow = [(t * len(states) + z, pi[t + 1, z], 1.0) for t in range(last - 1) for z in range(len(states))]
+    for t, (place, s), (choice, x), (z, there) in itertools.product(
+        range(last - 1), enumerate(states), enumerate(actions), enumerate(states)
+    ):
+        flow.append((t * len(states) + z, pi[t, place, choice], -chance(s, x, there)))
+    build.add_rows("flow", ((last - 1) * len(states),), terms=flow, lower=0.0, upper=0.0)
+    inside = [
+        (job, pi[t, place, choice], chain.utilities[x[job], s[job]])
+        for t, (place, s), (choice, x) in itertools.product(range(last - 1), enumerate(states), enumerate(actions))
+        for job, chain in enumerate(chains)
+    ]
+    build.add_logs(market.budgets, terms=inside)
+    return build.program(gap_unit=market.total_budget)
+
+
+@FEWER
+@given(stochastic_markets(max_actions=2, max_resources=2))
+def test_the_joint_form_is_equation_6_with_one_round_less(market):
+    printed = eq.solve(equation_6(market), rel_gap=GAP)
+    assert printed.termination.reason is eq.Reason.OPTIMAL, printed.termination
+    assert_same_optimum(printed, solved(market, "joint"))
+
+
+def test_equation_6_is_not_the_decoupled_form_and_pays_nothing_in_its_last_round():
+    lucky = eq.JobChain(
+        initial=[0.5, 0.5], transitions=[np.eye(2), np.eye(2)], utilities=[[0, 0], [0, 2]], demands=[0, 1]
+    )
+    printed = eq.solve(equation_6(market_of([lucky, lucky])), rel_gap=GAP)
+    assert printed.objective == pytest.approx(2 * np.log(0.75), abs=1e-5)  # the decoupled optimum is 0
+    # Three rounds of pi, of which two earn 1 each.
+    alone = eq.solve(equation_6(market_of([still([0, 1])], rounds=2)), rel_gap=GAP)
+    assert len(alone.plan["pi"]) == 3
+    assert alone.objective == pytest.approx(np.log(2), abs=1e-6)
 
 
 # -- The paper's example -----------------------------------------------------------------------------------------------
@@ -376,10 +433,10 @@ def test_evaluate_sees_every_kind_of_fault():
 
 def test_backends_are_weighed_by_the_class_of_the_form():
     market = market_of([still([0, 1])] * 2)
-    for form, declared in market.form_classes.items():
-        assert market.program(form).problem_class is declared
+    for form in market.forms:
+        assert market.program(form).problem_class is market.class_of(form)
         reasons = {row.name: row.reason for row in eq.candidates(market, form=form)}
-        assert ("cannot state MILOG" in reasons["clarabel"]) is (declared is eq.ProblemClass.MILOG)
+        assert ("cannot state MILOG" in reasons["clarabel"]) is form.endswith("deterministic")
     with pytest.raises(eq.UnsupportedProblem, match="clarabel"):
         eq.solve(market, form="joint-deterministic", backend="clarabel")
     assert {"highs", "clarabel"} <= {row.name for row in eq.backends(market)}

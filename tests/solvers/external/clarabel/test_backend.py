@@ -163,7 +163,7 @@ def test_settings_are_passed_on_and_checked(capfd):
     for name, value in (("no_such_setting", 1), ("max_iter", "many"), ("max_iter", True), ("max_iter", -1), (3, 1)):
         with pytest.raises(eq.InvalidInput, match="clarabel"):
             solve(program, backend_options={"clarabel": {name: value}})
-    for name, common in module.COVERED.items():
+    for name, common in module.BACKEND.covered_options.items():
         with pytest.raises(eq.InvalidInput, match=f"use {common}= instead"):
             solve(program, backend_options={"clarabel": {name: 1}})
     with pytest.raises(eq.InvalidInput, match="warm_start"):

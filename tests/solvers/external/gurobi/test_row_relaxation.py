@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.solvers.backend import Task
+from equipoise.solvers.backend import Claim, Task
 from equipoise.solvers.external.gurobi import licence as gurobi_licence
 from equipoise.solvers.external.gurobi.backend import BACKEND, LOGS_TOO_MANY
 from equipoise.solvers.external.gurobi.row_relaxation import WithinLicence, _Envelopes
@@ -63,7 +63,8 @@ def test_beyond_the_licence_is_beyond_the_licence():
 def test_what_bounds_the_licence_is_what_made_the_cuts(monkeypatch):
     """With a full licence nothing is said of it, and no relaxation is stated by rows."""
     market = random_fisher_market("lognormal", 20, 10)
-    monkeypatch.setattr(type(BACKEND), "probe", lambda self: replace(gurobi_licence.availability(), limit=""))
+    found = BACKEND.probe()
+    monkeypatch.setattr(type(BACKEND), "probe", lambda self: replace(found, limit=""))
     monkeypatch.setattr("equipoise.solvers.external.gurobi.backend._knows_logs", lambda program: False)
     monkeypatch.setattr(WithinLicence, "__init__", lambda *_: pytest.fail("no licence bounds it"))
     result = eq.solve(market, "gurobi", rel_gap=1e-6)
@@ -85,7 +86,8 @@ def test_a_relaxation_by_rows_is_the_relaxation_by_columns(market):
     task = Task(problem=program, form=program.forms[0], program=program)
     rows = WithinLicence(BACKEND).solve(task, Options(rel_gap=1e-9), lambda *_: None)
     columns = eq.solve(program, "highs", rel_gap=1e-9)
-    assert rows.claim is columns.termination.reason is Reason.OPTIMAL
+    assert rows.claim is Claim.SOLVED
+    assert columns.termination.reason is Reason.OPTIMAL
     scale = max(1.0, abs(columns.objective))
     assert program.residuals_at(rows.values).worst <= 1e-6
     assert program.objective_at(rows.values) == pytest.approx(columns.objective, abs=1e-6 * scale)

@@ -375,7 +375,7 @@ def test_a_warm_start_in_part_or_broken():
 
 
 def test_an_old_ortools_is_not_used(monkeypatch):
-    monkeypatch.setattr("equipoise.solvers.external.ortools.backend.version", lambda name: "9.14.6206")
+    monkeypatch.setattr("equipoise.solvers.backend._installed", lambda name: "9.14.6206")
     with pytest.raises(eq.BackendUnavailable, match=r"ortools 9.14.6206 is too old: pip install 'ortools>=9.15'"):
         solve(knapsack(7, size=5))
 

@@ -433,14 +433,14 @@ def test_the_log_is_silent_unless_asked_for_and_no_file_is_left(capfd, tmp_path,
 
 @pytest.mark.parametrize(("found", "usable"), [("5.5.0", False), ("6.1.0", False), ("6.2.0", True), ("10.0rc1", True)])
 def test_a_pyscipopt_that_is_too_old_is_not_usable(monkeypatch, found, usable):
-    monkeypatch.setattr(scip, "version", lambda name: found)
+    monkeypatch.setattr("equipoise.solvers.backend._installed", lambda name: found)
     probed = scip.BACKEND.probe()
     assert (probed.usable, probed.version) == (usable, found)
     assert probed.reason == ("" if usable else f"pyscipopt {found} is too old: pip install 'pyscipopt>=6.2'")
 
 
 def test_a_pyscipopt_that_is_missing_is_named(monkeypatch):
-    monkeypatch.setattr(scip, "find_spec", lambda name: None)
+    monkeypatch.setattr("equipoise.solvers.backend.find_spec", lambda name: None)
     assert scip.BACKEND.probe().reason == "pyscipopt is not installed: pip install 'equipoise[scip]'"
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 
 import equipoise as eq
 from equipoise.formulations.errors import InvalidInput
+from equipoise.solvers.deadline import Deadline
 from equipoise.solvers.markets.proportional_response import array_api as response_arrays
 from equipoise.solvers.markets.proportional_response import backend
 from equipoise.solvers.markets.proportional_response import linear as response_linear
@@ -33,7 +34,7 @@ def gap_of(market, plan):
     """(D - P) / sum B from the market's own arithmetic, and that the plan keeps to the capacities."""
     welfare, residuals = market.evaluate(plan)
     assert residuals.worst <= 1e-9
-    return (market.bound_of(plan) - welfare) / market.total_budget
+    return (market.proved_bound(plan) - welfare) / market.total_budget
 
 
 def linear_market(rng, sparse=False):
@@ -126,7 +127,7 @@ def test_what_a_round_is_judged_to_be_worth_is_what_the_market_says():
         plan = market.equilibrium(sp.csr_array(shares) if sparse else shares, prices / market.capacities)
         unit = market.budgets @ np.log(market.largest * market.budgets / market.total_budget)
         assert market.total_budget * welfare + unit == pytest.approx(market.welfare(plan.utilities), abs=1e-10)
-        assert market.total_budget * bound + unit == pytest.approx(market.bound_of(plan), abs=1e-10)
+        assert market.total_budget * bound + unit == pytest.approx(market.proved_bound(plan), abs=1e-10)
         assert entries.bound(log_prices) == pytest.approx(bound, abs=1e-12)
 
 
@@ -171,7 +172,7 @@ def test_whenever_the_rounds_end_the_gap_is_that_of_the_market():
             State(1.0, np.zeros(40)),
             variant="accelerated",
             gap=0.0,
-            deadline=math.inf,
+            deadline=Deadline.of(eq.Options()),
             max_rounds=rounds,
             report=lambda *_: None,
         )
@@ -195,7 +196,7 @@ def test_momentum_needs_a_fraction_of_the_rounds():
             start,
             variant=variant,
             gap=1e-4,
-            deadline=math.inf,
+            deadline=Deadline.of(eq.Options()),
             max_rounds=20_000,
             report=lambda *_: None,
         )
@@ -281,7 +282,7 @@ def test_too_many_prices_for_the_path_are_left_to_rounds(monkeypatch):
     result = solve(market, rel_gap=1e-3)
     assert result.termination.reason is Reason.OPTIMAL
     assert "too many for the path" in result.notes[0]
-    assert "prices, here 6" in backend.BACKEND.defers(market, eq.Options())
+    assert "prices, here 6" in backend.BACKEND.skip_reason(market, eq.Options())
 
 
 def test_plain_rounds_split_every_budget():
@@ -291,7 +292,7 @@ def test_plain_rounds_split_every_budget():
         market,
         start=None,
         gap=0.0,
-        deadline=math.inf,
+        deadline=Deadline.of(eq.Options()),
         max_rounds=20,
         report=lambda number, bound, welfare, found: seen.append((bound, welfare, found()[1])),
     )
@@ -428,14 +429,14 @@ def test_plans_reported_on_the_way_are_plans(name, monkeypatch):
     for objective, bound, plan in given_plans:
         if plan is not None:
             assert market.welfare(plan.utilities) == pytest.approx(objective, abs=1e-9)
-            assert market.bound_of(plan) == pytest.approx(bound, abs=1e-9)
+            assert market.proved_bound(plan) == pytest.approx(bound, abs=1e-9)
             assert gap_of(market, plan) >= -1e-12
 
 
 def test_auto_leaves_linear_markets_to_the_interior_point_and_takes_the_families():
     options = eq.Options()
-    assert backend.LINEAR_FIRST in backend.BACKEND.defers(EDGES["one buyer"], options)
-    assert backend.BACKEND.defers(EDGES["one resource"], options) == ""
+    assert backend.LINEAR_FIRST in backend.BACKEND.skip_reason(EDGES["one buyer"], options)
+    assert backend.BACKEND.skip_reason(EDGES["one resource"], options) == ""
     assert eq.solve(EDGES["one resource"]).backend == NAME
 
 
@@ -460,7 +461,7 @@ def test_arrays_are_solved_to_a_gap_that_the_market_confirms():
     assert gap_of(market, plan) == pytest.approx(found.gap, abs=1e-9)
     assert found.gap <= 1e-6
     assert found.objective == pytest.approx(market.welfare(plan.utilities), abs=1e-9)
-    assert found.bound == pytest.approx(market.bound_of(plan), abs=1e-6)
+    assert found.bound == pytest.approx(market.proved_bound(plan), abs=1e-6)
     np.testing.assert_array_equal(found.allocation(slice(3, 9)), allocation[3:9])
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.solvers.backend import Availability, Backend, Task
+from equipoise.solvers.backend import Availability, Backend, Claim, Task
 from equipoise.solvers.options import Options
 from equipoise.solvers.reductions.outer_approximation.points import Terms, first_grid
 from equipoise.solvers.reductions.outer_approximation.relaxation import OuterProgram
@@ -29,7 +29,7 @@ class Through(Backend):
     name = "through"
     licence = "none"
     classes = frozenset({eq.ProblemClass.LP, eq.ProblemClass.MILP})
-    honours = frozenset({"threads", "seed", "warm_start", "log"})
+    supported_options = frozenset({"threads", "seed", "warm_start", "log"})
 
     def __init__(self, change=lambda call, task, answer: answer, classes=None):
         self.change, self.asked = change, []
@@ -156,7 +156,7 @@ def test_no_point_of_a_grid_is_better_whatever_the_signs(backend, seed):
         assert found.bound >= max(values.max() - 1e-9, found.objective)
         assert found.gap <= 1e-4
     elif (insides[:, weights > 0].min(axis=1) < -0.3).all():  # no sliver that the grid misses
-        assert claimed(problem, backend).claim is Reason.INFEASIBLE
+        assert claimed(problem, backend).claim is Claim.INFEASIBLE
 
 
 def test_slopes_duals_and_reduced_costs_prove_the_bound_and_price_the_data():
@@ -278,7 +278,7 @@ def test_whole_programs_against_enumeration(backend, seed):
     best = max((problem.objective_at(p) for p in points if problem.residuals_at(p).worst == 0), default=-math.inf)
     answer = claimed(problem, backend, rel_gap=1e-6)
     if best == -math.inf:
-        assert answer.claim is Reason.INFEASIBLE
+        assert answer.claim is Claim.INFEASIBLE
         assert answer.values is None
     else:
         allowed = 1e-6 + worth_of_tolerances(problem)
@@ -410,7 +410,7 @@ def test_a_ray_is_passed_on_by_the_program_s_own_rows():
     def with_ray(call, task, answer):
         rows = task.program.num_rows
         proof = np.concatenate(([1.0, -1.0], np.zeros(rows - 2)))
-        return answer if answer.claim is Reason.OPTIMAL else dataclasses.replace(answer, ray=proof)
+        return answer if answer.claim is Claim.SOLVED else dataclasses.replace(answer, ray=proof)
 
     problem = program([1.0], [[1.0, 1.0]], rows=[([1.0, 1.0], -np.inf, 1.0), ([1.0, 1.0], 2.0, np.inf)])
     found = eq.solve(problem, Through(with_ray))
@@ -431,7 +431,7 @@ def test_a_ray_is_passed_on_by_the_program_s_own_rows():
 def test_without_a_point_inside_every_logarithm_there_is_no_plan(backend, integer, inside, offsets, rows):
     problem = program(np.ones(len(inside)), inside, offsets, rows=rows, upper=5.0, integer=integer)
     answer = claimed(problem, backend)
-    assert answer.claim is Reason.INFEASIBLE
+    assert answer.claim is Claim.INFEASIBLE
     assert answer.values is None
     assert "logarithm" in answer.message
 
@@ -489,7 +489,7 @@ def test_the_time_limit_holds_for_all_rounds_together():
 
     through = Through(slow)
     answer = claimed(random_market(12, 5), through, rel_gap=0.0, time_limit=0.25)
-    assert (answer.claim, answer.limit) == (Reason.FEASIBLE, Limit.TIME)
+    assert (answer.claim, answer.limit) == (Claim.STOPPED, Limit.TIME)
     assert answer.values is not None
     assert answer.bound is not None
     given = [options.time_limit for _, options in through.asked]
@@ -570,9 +570,9 @@ def spoilt(at, **changes):
 @pytest.mark.parametrize(
     ("changes", "limit", "words"),
     [
-        ({"claim": Reason.NUMERICAL, "values": None, "message": "it broke"}, Limit.METHOD, "it broke"),
-        ({"claim": Reason.NO_SOLUTION_FOUND, "limit": Limit.MEMORY, "values": None}, Limit.MEMORY, ""),
-        ({"claim": Reason.NO_SOLUTION_FOUND, "limit": Limit.ITERATIONS}, Limit.ITERATIONS, ""),
+        ({"claim": Claim.FAILED, "values": None, "message": "it broke"}, Limit.METHOD, "it broke"),
+        ({"claim": Claim.STOPPED, "limit": Limit.MEMORY, "values": None}, Limit.MEMORY, ""),
+        ({"claim": Claim.STOPPED, "limit": Limit.ITERATIONS}, Limit.ITERATIONS, ""),
         ({"values": np.full(7, 1.0)}, Limit.METHOD, "shape"),
     ],
 )
@@ -587,7 +587,7 @@ def test_a_round_that_goes_wrong_leaves_what_was_proved_before(changes, limit, w
 
 def test_a_round_called_infeasible_after_a_point_was_found_is_not_believed():
     def once(call, task, answer):
-        return dataclasses.replace(answer, claim=Reason.INFEASIBLE, values=None) if call == 2 else answer
+        return dataclasses.replace(answer, claim=Claim.INFEASIBLE, values=None) if call == 2 else answer
 
     found = eq.solve(random_market(12, 5), Through(once), rel_gap=1e-6)
     assert (found.termination.reason, found.termination.limit) == (Reason.FEASIBLE, Limit.METHOD)
@@ -595,7 +595,7 @@ def test_a_round_called_infeasible_after_a_point_was_found_is_not_believed():
 
 
 def test_a_first_round_that_goes_wrong_is_the_result():
-    found = eq.solve(random_market(4, 3), Through(spoilt(1, claim=Reason.NUMERICAL, values=None, duals=None)))
+    found = eq.solve(random_market(4, 3), Through(spoilt(1, claim=Claim.FAILED, values=None, duals=None)))
     assert found.termination.reason is Reason.NUMERICAL
     assert found.plan is None
 
@@ -629,7 +629,7 @@ def test_without_duals_the_bound_is_the_backend_s_word():
 
 
 def test_a_false_claim_of_unboundedness_is_not_passed_on():
-    found = eq.solve(random_market(4, 3), Through(spoilt(1, claim=Reason.UNBOUNDED, values=None)))
+    found = eq.solve(random_market(4, 3), Through(spoilt(1, claim=Claim.UNBOUNDED, values=None)))
     assert found.termination.reason is not Reason.UNBOUNDED
 
 

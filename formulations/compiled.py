@@ -1,0 +1,74 @@
+"""Decorator of the compiled loops: cached on disk where that is allowed, compiled anew in each process elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pickle import UnpicklingError
+from typing import Any, TypeVar, cast
+
+from numba import config, njit
+from numba.core.caching import FunctionCache
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# A full disk, a folder that has become read-only, a file that a crash has cut short.
+UNUSABLE = (OSError, EOFError, UnpicklingError)
+
+
+class OptionalCache(FunctionCache):  # type: ignore[misc]  # numba has no types
+    """Numba's cache of one function on disk, which ignores files that cannot be read or written.
+
+    Raises
+    ------
+    RuntimeError
+        On construction, if none of ``NUMBA_CACHE_DIR``, ``__pycache__`` beside the module and the user's cache folder
+        is writable.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the saved result of compiling for a signature, or None if there is none that can be read."""
+        with suppress(*UNUSABLE):
+            return super().load_overload(sig, target_context)
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save the result of compiling for a signature, if the disk allows it."""
+        with suppress(*UNUSABLE):
+            super().save_overload(sig, data)
+
+
+def compiled(**options: Any) -> Callable[[Function], Function]:
+    """Compile a function with numba when it is first called, and cache the result on disk if a folder is writable.
+
+    Numba's own ``cache=True`` raises at import where no folder is writable, as in a container whose user has no home,
+    and at the first call where the disk is full.
+
+    Parameters
+    ----------
+    **options
+        Options of ``numba.njit`` other than ``cache``.
+
+    Returns
+    -------
+    callable
+        The decorator. What it returns has the plain Python function as ``py_func``.
+
+    Examples
+    --------
+    >>> from equipoise.formulations.compiled import compiled
+    >>> @compiled(fastmath=True)
+    ... def half(x: float) -> float:
+    ...     return x / 2.0
+    >>> half(3.0), half.py_func(3.0)
+    (1.5, 1.5)
+    """
+
+    def compile_function(function: Function) -> Function:
+        kernel: Any = njit(**options)(function)
+        if not config.DISABLE_JIT:
+            with suppress(RuntimeError):  # no folder is writable
+                kernel._cache = OptionalCache(function)
+        return cast(Function, kernel)
+
+    return compile_function

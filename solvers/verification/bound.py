@@ -1,0 +1,84 @@
+"""The bound of a solve: proved by the plan or by the backend's duals, else the backend's own, unverified."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...formulations.arrays import Floats
+from ...formulations.program.bounds import proved_bound
+from ...formulations.program.formulation import Formulation
+from ...formulations.program.model import Program
+from ..backend import Answer, Task
+from .checked_solution import CheckedSolution
+
+
+class Bound(NamedTuple):
+    """A bound on the objective of every plan; whether it is proved here; a note on where it comes from."""
+
+    value: float
+    proved: bool
+    note: str = ""
+
+
+def bound_of_solve(task: Task, answer: Answer, solution: CheckedSolution | None, reported: float | None) -> Bound:
+    """Return the best bound there is.
+
+    Parameters
+    ----------
+    task : Task
+    answer : Answer
+    solution : CheckedSolution or None
+        The solution that the result holds.
+    reported : float or None
+        The last bound that the backend reported on the way.
+    """
+    problem, program = task.problem, task.program
+    if problem.proves_bounds:
+        return _bound_of_plan(problem, solution)
+    continuous = program is not None and not program.integer.any()
+    if program is not None and continuous and answer.duals is not None:
+        return _bound_of_duals(program, problem.sign, answer, solution)
+    bound = reported if answer.bound is None else answer.bound
+    if bound is None or math.isnan(bound):
+        return Bound(problem.sign * math.inf, False)
+    unproved = "the bound is the backend's word: it gave no duals to prove it"
+    return Bound(float(bound), False, unproved if continuous and math.isfinite(bound) else "")
+
+
+def _bound_of_plan(problem: Formulation[Any], solution: CheckedSolution | None) -> Bound:
+    """Return the bound that the plan carries the proof of; no other is taken for such a problem."""
+    proved = None if solution is None or solution.plan is None else problem.proved_bound(solution.plan)
+    return Bound(problem.sign * math.inf if proved is None else proved, True)
+
+
+def _bound_of_duals(program: Program, sign: float, answer: Answer, solution: CheckedSolution | None) -> Bound:
+    """Return the bound that the backend's duals prove; its own is not taken beside them."""
+    least = _least_proof(program, sign, answer, solution)
+    if math.isfinite(least):
+        return Bound(sign * least, True)
+    return Bound(sign * math.inf, True, "the backend's duals prove no finite bound")
+
+
+def _least_proof(program: Program, sign: float, answer: Answer, solution: CheckedSolution | None) -> float:
+    """Return the least bound that the duals prove, times the sign of the objective; infinite if they prove none."""
+    duals = answer.duals
+    if duals is None or np.shape(duals) != (program.num_rows,):
+        return math.inf
+    if not len(program.log_weights):
+        return sign * proved_bound(program, duals)
+    proofs = (sign * proved_bound(program, duals, slopes) for slopes in _slopes(program, answer.slopes, solution))
+    return min(proofs, default=math.inf)
+
+
+def _slopes(program: Program, slopes: Floats | None, solution: CheckedSolution | None) -> Iterator[Floats]:
+    """Yield slopes of lines above the log terms: the backend's, and the derivatives at the solution."""
+    if slopes is not None:
+        yield slopes
+    if solution is not None and solution.values is not None:
+        inside = program.log_matrix.times(solution.values) + program.log_offsets
+        if (inside[program.log_weights > 0] > 0).all():
+            yield program.log_weights / np.where(inside > 0, inside, 1.0)
