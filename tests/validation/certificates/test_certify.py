@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import equipoise as eq
+from equipoise import validation
+from equipoise.validation import certificates
 from equipoise.validation.certificates.certify import (
+    PROPERTIES,
     budget_clearing,
     certify,
     duality_gap,
@@ -544,3 +547,24 @@ def test_the_callers_own_matrix_is_left_as_it_is():
     given = csr_array((np.ones(3), np.array([2, 0, 0]), np.array([0, 3, 3, 3, 3])), shape=(4, 6))
     feasibility(market, given)
     assert given.indices.tolist() == [2, 0, 0]
+
+
+# -- Names -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_package_exports_every_property_of_a_certificate():
+    assert set(validation.__all__) >= {check.__name__ for check in PROPERTIES}
+    assert all(getattr(validation, check.__name__) is check for check in PROPERTIES)
+    assert set(validation.__all__) <= set(dir(validation))
+    for name in validation.__all__:
+        assert getattr(validation, name).__module__.startswith("equipoise.validation.")
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = validation.no_such_name
+
+
+def test_former_names_warn():
+    with pytest.warns(DeprecationWarning, match="CheckResult"):
+        assert certificates.Finding is CheckResult
+    failure = CheckResult(statement="s", source="", holds=False, violation=1.0)
+    with pytest.warns(DeprecationWarning, match="failures"):
+        assert PropertyFails((failure,)).findings == (failure,)
