@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -175,6 +176,8 @@ class Result(Generic[Plan]):
             gap=self.gap,
             residuals=self.residuals,
             termination=self.termination.reason.name,
+            limit=None if self.termination.limit is None else self.termination.limit.value,
+            message=self.termination.message,
             backend=self.backend,
             version=self.version,
             form=self.form,
@@ -182,6 +185,30 @@ class Result(Generic[Plan]):
             wall_time=self.wall_time,
             notes=self.notes,
         )
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the result as one self-contained HTML page, and write it to `path` if given.
+
+        The page shows the certificate, objective and bound over time, and the plan: its picture if it has `to_svg`, its
+        table if it has `to_frame`.
+
+        Parameters
+        ----------
+        path : path-like, optional
+            The file appears whole or not at all.
+
+        Returns
+        -------
+        str
+            The same text for the same result.
+        """
+        from ..formulations.program.lp_mps import write_text
+        from ..formulations.program.page import render
+
+        page = render(self.certificate(), self.plan, self.history)
+        if path is not None:
+            write_text(path, page)
+        return page
 
     def __repr__(self) -> str:
         objective = "none" if self.objective is None else f"{self.objective:.8g}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -10,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ....formulations.errors import InvalidInput
+from ....formulations.plotting import html
 from .run import Outcome, Setup
 
 
@@ -73,44 +73,29 @@ def find_figure(name: str) -> Figure:
 
 def outcome_page(outcomes: Mapping[str, Outcome], setup: Setup) -> str:
     """Return a page with every outcome's claims, plots and table."""
-    parts = [
-        "<!doctype html><html lang='en'><meta charset='utf-8'><title>Shockwave's experiments</title><style>"
-        "body{font:14px system-ui,sans-serif;max-width:1000px;margin:2rem auto;padding:0 1rem;color:#1b2330;"
-        "background:#fff}table{border-collapse:collapse;margin:1rem 0}td,th{padding:.15rem .6rem;text-align:right;"
-        "border-bottom:1px solid #ccd3db}div.wide{overflow-x:auto}.yes{color:#00704f}.no{color:#b03a00}"
-        "svg{max-width:100%;height:auto}@media(prefers-color-scheme:dark){body{color:#e6ebf2;background:#171e27}"
-        ".yes{color:#3ecf9d}.no{color:#ff8a50}}</style>",
-        f"<h1>Shockwave's experiments</h1><p>{setup.jobs} jobs, {setup.total_gpus} GPUs, seed {setup.seed}, "
-        f"{setup.repeats} workload(s), where an experiment does not say otherwise.</p>",
-    ]
-    for name, outcome in outcomes.items():
-        parts.append(f"<h2>{_heading(name)}</h2>")
-        if outcome.skipped:
-            parts.append(f"<p>Skipped: {html.escape(outcome.skipped)}</p>")
-        parts += [
-            f"<p class='{'yes' if claim.holds else 'no'}'><b>{'yes' if claim.holds else 'no'}</b>: "
-            f"{html.escape(claim.says)} ({html.escape(claim.numbers)})</p>"
-            for claim in outcome.claims
-        ]
-        parts += [plot.svg() for plot in outcome.plots]
-        parts.append(_table(outcome))
-    return "\n".join([*parts, "</html>", ""])
+    return html.render(
+        "validation/experiments/shockwave/page.html",
+        title="Shockwave's experiments",
+        lead=f"{setup.jobs} jobs, {setup.total_gpus} GPUs, seed {setup.seed}, {setup.repeats} workload(s), "
+        "where an experiment does not say otherwise.",
+        outcomes=[
+            {
+                "heading": _heading(name),
+                "skipped": outcome.skipped,
+                "claims": outcome.claims,
+                "plots": [html.picture(plot.svg()) for plot in outcome.plots],
+                "table": _table(outcome),
+            }
+            for name, outcome in outcomes.items()
+        ],
+    )
 
 
 def _heading(name: str) -> str:
     number = f"Figure {name}: " if name.isdigit() else f"Sweep of {name}: " if name in {"f", "k", "lambda", "T"} else ""
-    return html.escape(number + FIGURES[name].title)
+    return number + FIGURES[name].title
 
 
-def _table(outcome: Outcome) -> str:
-    columns = list(dict.fromkeys(key for row in outcome.rows for key in row))
-    head = "".join(f"<th>{html.escape(str(name))}</th>" for name in columns)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(_cell(row.get(name)))}</td>" for name in columns) + "</tr>"
-        for row in outcome.rows
-    )
-    return f"<div class='wide'><table><tr>{head}</tr>{body}</table></div>" if columns else ""
-
-
-def _cell(value: Any) -> str:
-    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+def _table(outcome: Outcome) -> dict[str, Any]:
+    columns = dict.fromkeys(key for row in outcome.rows for key in row)
+    return html.table({str(name): [row.get(name) for row in outcome.rows] for name in columns})
