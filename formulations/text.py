@@ -28,7 +28,7 @@ def figure_text(value: float, digits: int = 4) -> str:
 
 def gap_text(value: float) -> str:
     """Return a gap: in percent from 1e-4 on, as a power of ten below."""
-    if not math.isfinite(value):
+    if value == 0 or not math.isfinite(value):
         return figure_text(value)
     if abs(value) >= 1e-4:
         return f"{100 * value:.2g}%"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
@@ -109,6 +109,8 @@ class Result(Generic[Plan]):
         What the backend did that a reader should know: which bound this is, fallbacks, the fate of a warm start.
     candidates : tuple of Candidate
         With ``explain=True``: why "auto" took one backend and passed over the others; prints as a table.
+    problem : formulation, Program or None
+        What was solved.
     """
 
     termination: Termination
@@ -127,6 +129,7 @@ class Result(Generic[Plan]):
     seed: int
     notes: tuple[str, ...] = ()
     candidates: tuple[Any, ...] = ()
+    problem: Formulation[Plan] | None = field(default=None, repr=False, compare=False)
 
     def require_plan(self) -> Plan:
         """Return the plan; raise NoSolution, carrying this result, when there is none."""

