@@ -1,4 +1,4 @@
-"""A toy formulation: a module and its row in `__init__`, and every general backend solves it with a certificate."""
+"""A toy formulation: a module and its row in `__init__`, and every general backend solves it with a certificate and a page."""
 
 import json
 
@@ -74,6 +74,7 @@ best = max(
 result = eq.solve(problem, backend="highs", rel_gap=0.0)
 warm = eq.solve(problem, backend="highs", rel_gap=0.0, warm_start=result.plan)
 certificate = result.certificate()
+page = result.to_html()
 try:
     eq.JobChoice(value=value, gang_gpus=[3, 2, 0, 4], gpus=6)
 except eq.InvalidInput as error:
@@ -87,7 +88,7 @@ print(json.dumps({
     "termination": certificate.termination, "residual": certificate.residuals.worst, "plan": result.plan.tolist(),
     "warm": warm.objective, "auto": eq.solve(problem).objective, "exported": "JobChoice" in eq.__all__,
     "usable": [row.name for row in eq.backends(problem, usable=True)],
-    "candidates": [each.name for each in eq.candidates(problem)], "refused": refused, "no_form": no_form,
+    "candidates": [each.name for each in eq.candidates(problem)], "refused": refused, "no_form": no_form, "page": page,
 }))
 """
 
@@ -105,6 +106,8 @@ def test_a_formulation_is_a_module_and_a_row(tmp_path):
     assert (shown["termination"], shown["gap"]) == ("OPTIMAL", 0.0)
     assert shown["residual"] <= 1e-9
     assert shown["plan"] == [0.0, 1.0, 0.0, 1.0]
+    assert "JobChoice" in shown["page"]
+    assert "OPTIMAL" in shown["page"]
     assert shown["exported"]
     assert "highs" in shown["usable"]
     assert "highs" in shown["candidates"]

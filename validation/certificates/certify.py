@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, overload
 
 import numpy as np
 
 from ...formulations.markets.market import Market
+from ...solvers.result import CLOSED_GAP, Result
 from .check_result import Certificate, CheckResult, Witness
 from .efficiency import maximal_nash_welfare, pareto_optimality
 from .fairness import envy_freeness, finish_time_fairness_product, proportionality, sharing_incentive
@@ -139,21 +141,31 @@ PROPERTIES: tuple[Property, ...] = (
 )
 
 
-def certify(market: Market, plan: Any, *, gap: float | None = None) -> Certificate:
+@overload
+def certify(market: Result[Any], *, gap: float | None = None) -> Certificate: ...
+
+
+@overload
+def certify(market: Market, plan: Any, *, gap: float | None = None) -> Certificate: ...
+
+
+def certify(market: Market | Result[Any], plan: Any = None, *, gap: float | None = None) -> Certificate:
     """Check every property of an equilibrium on a plan.
 
     Parameters
     ----------
-    market : FisherMarket or VolatileFisherMarket
-    plan : Equilibrium, or an allocation of shape (N, K) or (N, J, T)
+    market : FisherMarket, VolatileFisherMarket or Result
+        The result of a solve stands for its market, its plan and its gap.
+    plan : Equilibrium, an allocation of shape (N, K) or (N, J, T), or Result
         From any solver or scheduler. A bare allocation is checked at the prices that it implies
         (``market.implied_prices``) or, where these do not prove it optimal, at those of a solve if they prove more; the
         statements of properties that need prices name them.
     gap : float, optional
         The certified relative gap ``(D - P)/sum B`` that every tolerance is derived from. Pass the `rel_gap` that the
-        plan was solved to. (``result.gap`` can be less than the plan's prices prove, if the
-        solver had better multipliers.) By default it is the gap that the plan and its prices prove themselves, but
-        no more than 1e-4, the gap that `solve` closes by default: the gap of a bad plan would allow any violation.
+        plan was solved to. (``result.gap`` can be less than the plan's prices prove, if the solver had better
+        multipliers.) For a Result the default is its gap if that is finite, but not below 1e-9, where a gap counts as
+        closed. Otherwise it is the gap that the plan and its prices prove themselves, but no more than 1e-4, the gap
+        that `solve` closes by default: the gap of a bad plan would allow any violation.
 
     Returns
     -------
@@ -164,6 +176,8 @@ def certify(market: Market, plan: Any, *, gap: float | None = None) -> Certifica
     ------
     InvalidInput
         If the plan is not an array of numbers of the market's shape, or the gap is negative.
+    NoSolution
+        If a Result has no plan.
 
     Notes
     -----
@@ -176,10 +190,15 @@ def certify(market: Market, plan: Any, *, gap: float | None = None) -> Certifica
     >>> import equipoise as eq
     >>> from equipoise.validation import certify
     >>> market = eq.FisherMarket(utilities=[[2.0, 1.0], [1.0, 3.0]], budgets=[1.0, 1.0])
-    >>> certify(market, eq.solve(market, rel_gap=1e-6).plan, gap=1e-6).holds
+    >>> certify(eq.solve(market, rel_gap=1e-6)).holds
     True
     >>> print(certify(market, [[0.0, 1.0], [1.0, 0.0]]).failures[-1].witness)
     buyer 1: could have 200% more, and nobody less; 2 of 2 gain
     """
+    if isinstance(market, Result):
+        market, plan = market.problem, market
+    if isinstance(plan, Result):
+        gap = max(plan.gap, CLOSED_GAP) if gap is None and math.isfinite(plan.gap) else gap
+        plan = plan.require_plan()
     state = MarketState(market, plan, gap=gap)
     return Certificate(check(market, state) for check in PROPERTIES)

@@ -444,6 +444,26 @@ def test_by_default_a_plan_is_held_to_its_own_gap_but_to_no_more_than_solve_clos
     assert certify(market, bad, gap=own)  # nothing is claimed of it that its own gap does not prove
 
 
+def test_a_result_brings_its_market_its_plan_and_its_gap():
+    market, _ = case("static")
+    coarse = eq.solve(market, backend="highs", rel_gap=1e-2)
+    assert coarse.problem is market
+    certificate = certify(coarse)
+    assert certificate == certify(market, coarse) == certify(market, coarse.plan, gap=coarse.gap)
+    assert certificate.holds
+    assert not certify(coarse, gap=1e-6)
+    worse = replace(coarse, plan=market.equilibrium(0.5 * coarse.plan.allocation, coarse.plan.prices))
+    assert not certify(worse)  # the gap of the solve excuses no other plan
+    closed = replace(eq.solve(market, rel_gap=1e-9), gap=0.0)
+    assert certify(closed) == certify(market, closed.plan, gap=1e-9)
+    unproved = replace(coarse, gap=math.inf)
+    assert str(certify(unproved)) == str(certify(market, coarse.plan))
+    with pytest.raises(eq.NoSolution, match="no plan"):
+        certify(replace(coarse, plan=None))
+    with pytest.raises(eq.InvalidInput, match="market"):
+        certify(eq.solve(eq.OpenShop([[1.0]])))
+
+
 def test_a_bare_allocation_is_judged_at_the_prices_it_implies():
     market, plan = case("static")
     assert certify(market, plan.allocation, gap=GAP)

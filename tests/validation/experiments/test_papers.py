@@ -49,7 +49,7 @@ def test_another_paper_is_a_folder_and_a_row(tmp_path):
     assert shown["1"]["in_shape"] is True
     assert shown["1"]["rows"] == [{"seed": 3, "twice": 6}, {"seed": 4, "twice": 8}]
     text = page.read_text(encoding="utf-8")
-    assert "Toy's experiments" in text
+    assert "Toy&#39;s experiments" in text
     assert "9 GPUs" in text
     assert "Figure 1: doubling" in text
 

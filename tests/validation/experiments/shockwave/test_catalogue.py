@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 from xml.etree import ElementTree
@@ -254,10 +255,11 @@ def test_plots_draw_every_point_and_leave_out_what_is_not_finite():
 
 def test_stairs_go_right_before_they_go_up():
     svg = Curves(title="t", x_axis="x", y_axis="y", curves={"c": ([0.0, 1.0], [0.0, 1.0])}, steps=True).svg()
-    (line,) = shapes(svg, "polyline")
-    points = [tuple(map(float, point.split(","))) for point in line.get("points").split()]
-    assert len(points) == 3
-    assert points[0][1] == points[1][1]
+    line = next(each.get("d") for each in shapes(svg, "path") if "H" in each.get("d"))
+    found = re.fullmatch(r"M(\S+) (\S+?)H(\S+?)V(\S+)", line)
+    left, low, right, high = map(float, found.groups())
+    assert left < right
+    assert high < low
 
 
 # -- Experiments -------------------------------------------------------------------------------------------------------
