@@ -18,6 +18,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.formulations.compiled import compiled
+from equipoise.solvers.registry import BACKENDS
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -121,6 +122,13 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path):
     }
     assert data_files <= packaged, "a data file that the package reads is left out of package-data"
     assert any(name.endswith("/licenses/LICENSE") for name in names)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    installed = {**environment(), "PYTHONPATH": str(tmp_path / "site")}
+    for arguments in (["demo", "--html", "demo.html"], ["schema"]):
+        command = [sys.executable, "-P", "-m", "equipoise", *arguments]
+        subprocess.run(command, cwd=tmp_path, env=installed, check=True, capture_output=True)
+    assert "<svg" in (tmp_path / "demo.html").read_text(encoding="utf-8")
 
 
 # -- Imports -----------------------------------------------------------------------------------------------------------
@@ -307,6 +315,14 @@ def test_the_python_on_a_page_runs_and_prints_what_the_page_says(page, tmp_path,
         if after is not None and after[1] == "text" and not any(source_lines[end : after[0] - 2]):
             checker, options = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
             assert checker.check_output(after[2], printed, options), f"line {after[0]} says otherwise:\n{printed}"
+
+
+def test_the_readme_lists_every_backend():
+    table = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Backends")[2].partition("\n\nLinear")[0]
+    listed = set(
+        re.findall(r"`([\w:]+)`", "".join(line.split("|")[1] for line in table.splitlines() if line[:1] == "|"))
+    )
+    assert {name.partition(":")[0] for name in listed} == {name.partition(":")[0] for name in BACKENDS}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
