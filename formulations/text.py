@@ -1,8 +1,9 @@
-"""Format text for people: aligned columns, and the nearest of a list of names."""
+"""Format text for people: aligned columns, the nearest of a list of names, figures with few digits."""
 
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
 
 
@@ -16,3 +17,24 @@ def nearest_hint(name: object, names: Iterable[str]) -> str:
     """Return ``"did you mean 'x'? "`` for the name nearest to a misspelt one; empty if none is near."""
     near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5) if isinstance(name, str) else []
     return f"did you mean {near[0]!r}? " if near else ""
+
+
+def figure_text(value: float, digits: int = 4) -> str:
+    """Return a number with so many digits; a dash for NaN, a sign for infinity."""
+    if not math.isfinite(value):
+        return "\N{EN DASH}" if math.isnan(value) else ("∞" if value > 0 else "\N{MINUS SIGN}∞")
+    return f"{value:.{digits}g}".replace("-", "\N{MINUS SIGN}")
+
+
+def gap_text(value: float) -> str:
+    """Return a gap: in percent from 1e-4 on, as a power of ten below."""
+    if value == 0 or not math.isfinite(value):
+        return figure_text(value)
+    if abs(value) >= 1e-4:
+        return f"{100 * value:.2g}%"
+    return f"{value:.1e}".replace("e-0", "e-").replace("-", "\N{MINUS SIGN}")
+
+
+def telling_digits(objective: float, bound: float | None) -> int:
+    """Return how many digits, of 4 to 8, tell objective and bound apart; 5 where none does."""
+    return next((n for n in range(4, 9) if bound is None or f"{objective:.{n}g}" != f"{bound:.{n}g}"), 5)

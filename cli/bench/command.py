@@ -175,9 +175,9 @@ def bench_shares(
 
 def bench_door(*, jobs: int, gpus: int, repeats: int, as_json: bool) -> int:
     """Time `solve` beside the bare solvers on the same window."""
-    from ...validation.benchmarks.solve_overhead import door_rows
+    from ...validation.benchmarks.solve_overhead import overhead_rows
 
-    return print_rows(door_rows(jobs=jobs, gpus=gpus, repeats=repeats), as_json=as_json)
+    return print_rows(overhead_rows(jobs=jobs, gpus=gpus, repeats=repeats), as_json=as_json)
 
 
 def split_names(given: list[str] | None, option: str = "--backends") -> list[str] | None:

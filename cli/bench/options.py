@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from ...validation.experiments.papers import EXPERIMENTS
+
 # Each command only binds its arguments; the work runs outside typer, whose own handling of errors would interfere.
 Action = Callable[[], int]
 
@@ -195,34 +197,43 @@ def _bench_market(
     )
 
 
-@bench_app.command("shockwave")
-def _bench_shockwave(
-    figure: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A figure from the list, or all; without it, the list.")
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="Jobs of a generated workload.")] = 120,
-    gpus: Annotated[int | None, typer.Option(help="GPUs [as many per job as in the paper].")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the first workload.")] = 0,
-    repeats: Annotated[int, typer.Option(help="Workloads to average over.")] = 3,
-    data: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Data sets, for Figure 17: a folder with pollux/.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write tables and plots as a page.")
-    ] = None,
-    as_json: Json = False,
-) -> Action:
-    """Run the experiments of the Shockwave paper, and say which come out in shape."""
-    from .shockwave import bench_shockwave
+def _paper_command(paper: str, title: str) -> Callable[..., Action]:
+    """Return the command that runs the experiments of a paper."""
 
-    return partial(
-        bench_shockwave,
-        figure=figure,
-        jobs=jobs,
-        gpus=gpus,
-        seed=seed,
-        repeats=repeats,
-        data=data,
-        out=out,
-        as_json=as_json,
-    )
+    def bench_experiments(
+        figure: Annotated[
+            str | None, typer.Option(metavar="NAME", help="A figure from the list, or all; without it, the list.")
+        ] = None,
+        jobs: Annotated[int, typer.Option(help="Jobs of a generated workload.")] = 120,
+        gpus: Annotated[int | None, typer.Option(help="GPUs [as many per job as in the paper].")] = None,
+        seed: Annotated[int, typer.Option(help="Seed of the first workload.")] = 0,
+        repeats: Annotated[int, typer.Option(help="Workloads to average over.")] = 3,
+        data: Annotated[
+            Path | None, typer.Option(metavar="FOLDER", help="Data sets, for Figure 17: a folder with pollux/.")
+        ] = None,
+        out: Annotated[
+            Path | None, typer.Option("--html", metavar="FILE", help="Write tables and plots as a page.")
+        ] = None,
+        as_json: Json = False,
+    ) -> Action:
+        from .papers import bench_paper
+
+        return partial(
+            bench_paper,
+            paper,
+            figure=figure,
+            jobs=jobs,
+            gpus=gpus,
+            seed=seed,
+            repeats=repeats,
+            data=data,
+            out=out,
+            as_json=as_json,
+        )
+
+    bench_experiments.__doc__ = f"Run the experiments of the {title} paper, and say which come out in shape."
+    return bench_experiments
+
+
+for _name, _catalogue in EXPERIMENTS.items():
+    bench_app.command(_name)(_paper_command(_name, _catalogue.paper))

@@ -22,6 +22,10 @@ class SolveCertificate:
     residuals : Residuals or None
     termination : str
         The name of the reason: OPTIMAL, FEASIBLE and so on.
+    limit : str or None
+        The name of the limit that ended the solve.
+    message : str
+        What the backend adds to the reason.
     backend, version, form : str
     seed : int
     wall_time : float
@@ -40,3 +44,5 @@ class SolveCertificate:
     seed: int
     wall_time: float
     notes: tuple[str, ...] = ()
+    limit: str | None = None
+    message: str = ""

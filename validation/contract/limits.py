@@ -1,4 +1,4 @@
-"""Cases of the contract: time limits, gaps, warm starts, and what is reported on the way."""
+"""Cases of the contract: time limits, gaps, warm starts, and progress."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def zero_optimum(check: Check, wanted: ProblemClass) -> None:
 
 
 def warm_start(check: Check, wanted: ProblemClass) -> None:
-    """Starts that are poor, best, partial, infeasible, fractional: the same answer, and a note on their fate."""
+    """Starts that are poor, best, partial, infeasible, fractional: the same answer, and a warm start note."""
     _needs_start(check)
     right = knapsack(check.rng(), wanted, items=16)
     cold = check.optimum(right)

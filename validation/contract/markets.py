@@ -63,8 +63,8 @@ def bounds(check: Check, kind: str) -> None:
 def edges(check: Check, kind: str) -> None:
     """Markets of small whole numbers with everything that is easily forgotten: sound plans, closed gaps.
 
-    Zeros and ties, goods and rounds that nobody wants, one round, one buyer, budgets over orders of magnitude. The plan
-    of a sparse market is sparse; what nobody wants costs nothing.
+    Zeros and ties, unwanted goods and rounds, one round, one buyer, budgets over orders of magnitude. The plan
+    of a sparse market is sparse; an unwanted good costs nothing.
     """
     for rng in check.draws(10, 60):
         market = random_market(rng, kind)
@@ -110,7 +110,7 @@ def time_limit(check: Check, kind: str) -> None:
 
 
 def warm_start(check: Check, kind: str) -> None:
-    """From the best plan, from the split by budgets, from a plan beyond capacity: as good, and a note on its fate."""
+    """From the best plan, from the split by budgets, from a plan beyond capacity: as good, and a warm start note."""
     if "warm_start" not in check.backend.supported_options:
         raise Skip("it takes no warm start, and says so")
     for rng in check.draws(2, 10):
