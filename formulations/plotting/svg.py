@@ -153,7 +153,7 @@ def fill_class(series: int) -> str:
 
 def job_colour(place: int) -> str:
     """Return the colour of the job at a place of the trace: the same in all pictures of its schedules."""
-    return f"hsl({place * _GOLDEN_ANGLE % 360:.0f},58%,{(46, 60, 70)[place % 3]}%)"
+    return f"hsl({place * _GOLDEN_ANGLE % 360:.0f},58%,{(55, 63, 71)[place % 3]}%)"
 
 
 def legend(x: float, y: float, names: Sequence[str]) -> Iterator[str]:
