@@ -193,10 +193,11 @@ def certify(market: Market | Result[Any], plan: Any = None, *, gap: float | None
     >>> print(certify(market, [[0.0, 1.0], [1.0, 0.0]]).failures[-1].witness)
     buyer 1: could have 200% more, and nobody less; 2 of 2 gain
     """
+    traded: Any = market
     if isinstance(market, Result):
-        market, plan = market.problem, market
+        traded, plan = market.problem, market
     if isinstance(plan, Result):
         gap = max(plan.gap, CLOSED_GAP) if gap is None and math.isfinite(plan.gap) else gap
         plan = plan.require_plan()
-    at = Reading(market, plan, gap=gap)
-    return Certificate(judge(market, at) for judge in PROPERTIES)
+    at = Reading(traded, plan, gap=gap)
+    return Certificate(judge(traded, at) for judge in PROPERTIES)
