@@ -16,7 +16,7 @@ from .svg import GREY, Frame, bar, bar_legend, document, rule, text
 MOST_BUYERS, MOST_BARS, MOST_PANELS = GREY, 60, 6
 # Sizes in pixels.
 _LEFT, _WIDTH, _RIGHT, _TOP = 64, 640, 130, 30
-_PRICES, _AMOUNTS, _BETWEEN, _PANEL_GAP = 70, 130, 34, 62
+_PRICES, _AMOUNTS, _BETWEEN, _PANEL_GAP, _FOOT = 70, 130, 34, 62, 40
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def picture(allocation: Any, prices: Floats | None, weights: Floats, buyer: str 
     names = [f"{buyer} {i}" for i in shown] + ["others"] * (len(weights) > len(shown))
     panels = list(_panels(allocation, prices, shown))
     each = _height(prices)
-    height = _TOP + len(panels) * each
+    height = _TOP + len(panels) * each - _PANEL_GAP + _FOOT
     series = [*range(len(shown)), *([GREY] if len(names) > len(shown) else [])]
     parts = list(bar_legend(_LEFT + _WIDTH + 16, _TOP + 6, names, series))
     for k, panel in enumerate(panels):
