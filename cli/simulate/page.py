@@ -1,10 +1,10 @@
-"""The page of `equipoise simulate`: figures, schedule, utilisation, distributions and the jobs of one run."""
+"""The page of `equipoise simulate`: figures, schedule, utilisation, distributions and jobs of one run."""
 
 from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.plotting import html
@@ -46,8 +46,7 @@ def render(setting: Setting, finished: Finished) -> str:
         lead=lead(setting),
         tiles=headline(result.metrics),
         solves=f"{solves_line(result.metrics, result.solves)}.",
-        schedule=html.picture(schedule_picture(result, width=_WIDE)),
-        utilisation=html.picture(utilisation_picture(result, width=_WIDE)),
+        schedule=html.picture(schedule_picture(result, width=_WIDE) + utilisation_picture(result, width=_WIDE)),
         completion=html.picture(jct_cdf(result)),
         fairness=html.picture(ftf_cdf(result)),
         jobs=_job_table(result),
@@ -102,7 +101,9 @@ def gpus_text(setting: Setting) -> str:
 def _job_table(result: SimulationResult) -> dict[str, Any]:
     """Return the first jobs as the template's table takes them; what is unfair stands out."""
     shown = result.jobs.head(MOST_JOBS)
-    columns = {heading: map(_cell, shown[name].tolist()) for name, heading in _COLUMNS.items()}
+    columns: dict[str, Iterable[object]] = {
+        heading: map(_cell, shown[name].tolist()) for name, heading in _COLUMNS.items()
+    }
     columns["FTF"] = ((number(ftf, 3), "warn" if ftf > UNFAIR else "") for ftf in shown["ftf"].tolist())
     rows = list(zip(*columns.values(), strict=True))
     return {"heads": list(columns), "rows": rows, "more": len(result.jobs) - len(rows)}

@@ -101,7 +101,7 @@ class StochasticPlan:
         from ...plotting.allocation import picture
         from ...program.lp_mps import write_text
 
-        text = picture(self.expected_amounts, self.prices, self.expected_amounts.sum(axis=(1, 2)), who="job")
+        text = picture(self.expected_amounts, self.prices, self.expected_amounts.sum(axis=(1, 2)), buyer="job")
         if path is not None:
             write_text(path, text)
         return text
