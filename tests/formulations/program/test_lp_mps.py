@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import equipoise as eq
-from equipoise.formulations.program.lp_mps import write_text
+from equipoise.formulations.files import write_text
 from equipoise.validation.strategies.programs import programs
 
 highspy = pytest.importorskip("highspy")
