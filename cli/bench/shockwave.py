@@ -3,38 +3,45 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from ..errors import OK
+from ..files import check_target, write_text
+from ..json_text import json_rows
+from ..options import Json, deferred
+from ..progress import Counted
+from .rows import print_rows
 
 if TYPE_CHECKING:
     from ...validation.experiments.shockwave.run import Outcome
 
 
+@deferred
 def bench_shockwave(
-    *,
-    figure: str | None,
-    jobs: int,
-    gpus: int | None,
-    seed: int,
-    repeats: int,
-    data: Path | None,
-    out: Path | None,
-    as_json: bool,
+    figure: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A figure from the list, or all; without it, the list.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Jobs of a generated workload.")] = 120,
+    gpus: Annotated[int | None, typer.Option(help="GPUs [as many per job as in the paper].")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the first workload.")] = 0,
+    repeats: Annotated[int, typer.Option(help="Workloads to average over.")] = 3,
+    data: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Data sets, for Figure 17: a folder with pollux/.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write tables and plots as a page.")] = None,
+    as_json: Json = False,
 ) -> int:
-    """Run one experiment or all; without one, list them."""
+    """Run the experiments of the Shockwave paper, and report which results agree with the paper's."""
     from ...validation.experiments.shockwave.catalogue import FIGURES, find_figure, outcome_page
     from ...validation.experiments.shockwave.run import Setup
-    from ..files import check_target, write_text
-    from ..progress import Counted
 
     if figure is None:
-        return _listed(as_json)
-    check_target("--html", out)
+        return _print_list(as_json)
+    check_target("--html", html)
     names = list(FIGURES) if figure == "all" else [find_figure(figure).name]
     outcomes: dict[str, Outcome] = {}
     for name in names:
@@ -44,22 +51,20 @@ def bench_shockwave(
         if not as_json:
             _print_outcome(name, outcomes[name])
     if as_json:
-        sys.stdout.write(json.dumps({name: _plain(outcome) for name, outcome in outcomes.items()}, indent=1) + "\n")
-    if out is not None:
-        write_text(out, outcome_page(outcomes, setup))
+        sys.stdout.write(json.dumps({name: _fields(outcome) for name, outcome in outcomes.items()}, indent=1) + "\n")
+    if html is not None:
+        write_text(html, outcome_page(outcomes, setup))
     return OK
 
 
-def _listed(as_json: bool) -> int:
+def _print_list(as_json: bool) -> int:
     from ...validation.experiments.shockwave.catalogue import FIGURES
-    from .command import print_rows
 
     return print_rows([{"figure": name, "of": entry.title} for name, entry in FIGURES.items()], as_json=as_json)
 
 
 def _print_outcome(name: str, outcome: Outcome) -> None:
     from ...validation.experiments.shockwave.catalogue import FIGURES
-    from .command import print_rows
 
     write = sys.stdout.write
     write(f"{name}: {FIGURES[name].title}\n")
@@ -73,17 +78,10 @@ def _print_outcome(name: str, outcome: Outcome) -> None:
     sys.stdout.flush()
 
 
-def _plain(outcome: Outcome) -> dict[str, Any]:
+def _fields(outcome: Outcome) -> dict[str, Any]:
     return {
         "skipped": outcome.skipped or None,
         "in_shape": outcome.in_shape,
         "claims": [{"says": each.says, "holds": bool(each.holds), "numbers": each.numbers} for each in outcome.claims],
-        "rows": [_row(row) for row in outcome.rows],
-    }
-
-
-def _row(row: Mapping[str, Any]) -> dict[str, Any]:
-    values = {key: value.item() if hasattr(value, "item") else value for key, value in row.items()}
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in values.items()
+        "rows": json_rows(outcome.rows),
     }

@@ -9,9 +9,11 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.plotting.svg import escape
-from ..snapshot import BUILTIN
-from .document import Finished, solves_line, span
-from .setting import OWN_PROFILES, Setting
+from ...formulations.text import duration_text
+from ..profiles import BUILTIN
+from .config import OWN_PROFILES, SimulationConfig
+from .run import FinishedRun
+from .summary import solves_text
 
 if TYPE_CHECKING:
     from ...simulation import SimulationResult
@@ -22,7 +24,7 @@ UNFAIR = 1.05
 _WIDE = 1080
 
 
-def render(setting: Setting, finished: Finished) -> str:
+def render(config: SimulationConfig, finished: FinishedRun) -> str:
     """Return the page as text; it needs neither a network nor a script."""
     from ...simulation.results.plots import ftf_cdf, jct_cdf, schedule_picture, utilisation_picture
 
@@ -35,12 +37,12 @@ def render(setting: Setting, finished: Finished) -> str:
     ]
     body = [
         f'<dl class="tiles">\n{tiles}\n</dl>',
-        f'<p class="lead">{escape(solves_line(result.metrics, result.solves))}.</p>',
+        f'<p class="lead">{escape(solves_text(result.metrics, result.solves))}.</p>',
         f'<div class="pictures">\n{"".join(pictures)}</div>',
         f"<h2>Jobs</h2>\n{_job_table(result)}",
     ]
-    title = f"{finished.spec.label} on {setting.total_gpus:,} GPUs"
-    return fill(title, lead(setting), body, command("simulate", setting, ["--policy", finished.spec.label]))
+    title = f"{finished.spec.label} on {config.total_gpus:,} GPUs"
+    return fill(title, lead(config), body, command("simulate", config, ["--policy", finished.spec.label]))
 
 
 def fill(title: str, text: str, body: Iterable[str], repeat: str) -> str:
@@ -61,22 +63,22 @@ def fill(title: str, text: str, body: Iterable[str], repeat: str) -> str:
     return page
 
 
-def lead(setting: Setting) -> str:
+def lead(config: SimulationConfig) -> str:
     """Return one sentence on what was simulated."""
-    profiles = setting.profiles_name if setting.cluster is None else f"{setting.profiles_name}, {setting.cluster}"
-    gpus = f"{setting.total_gpus:,} GPUs"
-    if not isinstance(setting.gpus, int):
-        gpus += f" ({', '.join(f'{amount} {name}' for name, amount in setting.gpus.items())})"
-    jobs = f"{len(setting.trace):,} jobs of {setting.trace_name} (seed {setting.seed})"
-    rules = setting.engine.sentence.format(rules=setting.rules)
+    profiles = config.profiles_name if config.cluster is None else f"{config.profiles_name}, {config.cluster}"
+    gpus = f"{config.total_gpus:,} GPUs"
+    if not isinstance(config.gpus, int):
+        gpus += f" ({', '.join(f'{amount} {name}' for name, amount in config.gpus.items())})"
+    jobs = f"{len(config.trace):,} jobs of {config.trace_name} (seed {config.seed})"
+    rules = config.engine.sentence.format(rules=config.rules)
     return f"{jobs} on {gpus}{rules and ', '}{rules}; profiles: {profiles}."
 
 
 def headline(metrics: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Return the figures on top as (name, figure, explanation)."""
     return [
-        ("Makespan", span(metrics["makespan_s"]), f"{metrics['makespan_s']:,.0f} s"),
-        ("Average JCT", span(metrics["avg_jct_s"]), f"{metrics['avg_jct_s']:,.0f} s from arrival"),
+        ("Makespan", duration_text(metrics["makespan_s"]), f"{metrics['makespan_s']:,.0f} s"),
+        ("Average JCT", duration_text(metrics["avg_jct_s"]), f"{metrics['avg_jct_s']:,.0f} s from arrival"),
         ("Worst FTF", number(metrics["worst_ftf"], 2), "finish-time fairness, 1 is fair"),
         ("Unfair jobs", f"{metrics['unfair_pct']:.1f}%", f"FTF above {UNFAIR}"),
         ("Utilisation", f"{metrics['utilisation']:.1%}", "of the GPUs' time until the last job ends"),
@@ -98,21 +100,21 @@ def figure(picture: str, *, head: str = "", wide: bool = False) -> str:
     return f"<figure{' class=wide' if wide else ''}>{head}{picture}</figure>\n"
 
 
-def command(name: str, setting: Setting, more: Sequence[str]) -> str:
+def command(name: str, config: SimulationConfig, more: Sequence[str]) -> str:
     """Return what repeats the run."""
-    words = ["equipoise", name, setting.trace_name, *more, "--gpus", gpus_text(setting)]
-    if setting.profiles_name not in (BUILTIN, OWN_PROFILES):
-        words += ["--profiles", setting.profiles_name]
-    if setting.cluster is not None:
-        words += ["--cluster", setting.cluster]
-    return shlex.join([*words, *setting.asked])
+    words = ["equipoise", name, config.trace_name, *more, "--gpus", gpus_text(config)]
+    if config.profiles_name not in (BUILTIN, OWN_PROFILES):
+        words += ["--profiles", config.profiles_name]
+    if config.cluster is not None:
+        words += ["--cluster", config.cluster]
+    return shlex.join([*words, *config.asked])
 
 
-def gpus_text(setting: Setting) -> str:
+def gpus_text(config: SimulationConfig) -> str:
     """Return the cluster as written on the command line."""
-    if isinstance(setting.gpus, int):
-        return str(setting.gpus)
-    return ",".join(f"{name}={amount}" for name, amount in setting.gpus.items())
+    if isinstance(config.gpus, int):
+        return str(config.gpus)
+    return ",".join(f"{name}={amount}" for name, amount in config.gpus.items())
 
 
 def _job_table(result: SimulationResult) -> str:

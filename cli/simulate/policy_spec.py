@@ -15,7 +15,7 @@ _POLICY_HINT = "such as shockwave:rounds=30,ftf_power=5; `equipoise simulate --h
 
 @dataclass(frozen=True)
 class PolicySpec:
-    """A policy as asked for: a name and its options, and the engine that it is for.
+    """A policy as requested: its name, its options, and the engine that it is for.
 
     Attributes
     ----------
@@ -31,17 +31,17 @@ class PolicySpec:
 
     @property
     def label(self) -> str:
-        """How it is written on the command line."""
+        """The policy as written on the command line."""
         chosen = ",".join(f"{key}={value}" for key, value in self.options.items())
         return f"{self.name}:{chosen}" if chosen else self.name
 
     @property
     def folder(self) -> str:
-        """A name for its folder of results."""
+        """Name of the folder of its results."""
         return "".join(c if c.isalnum() or c in "._-" else "-" for c in self.label)
 
     def make(self, seed: int) -> Any:
-        """Return a policy that was never called; one that takes a seed gets this one, unless its options name one."""
+        """Return a new policy; one that takes a seed gets this one, unless its options name another."""
         from ...heuristics.registry import find_policy, make_policy
 
         options = dict(self.options)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from .command import HEADINGS, summary
+from .summary import HEADINGS, summary
 
 if TYPE_CHECKING:
     from ...validation.statements.verify import Verdict
