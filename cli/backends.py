@@ -35,7 +35,9 @@ def backends_command(
     instance: Annotated[
         str | None,
         typer.Option(
-            "--for", metavar="INSTANCE.json", help="Say why auto takes or passes over each; - reads standard input."
+            "--for",
+            metavar="INSTANCE.json",
+            help="Explain why auto takes each or passes over it; - reads stdin.",
         ),
     ] = None,
     form: Annotated[str | None, typer.Option(help="With --for: a program of the instance.")] = None,
@@ -125,7 +127,7 @@ def check_backends(given: str, *, seed: int, as_json: bool) -> int:
     """
     from ..solvers.registry import BACKENDS
     from ..validation.contract.suite import CASES, check_backend
-    from .progress import Counted
+    from .progress import CountProgress
 
     names = [name.strip() for name in given.split(",")]
     named = [named_backend(name) for name in names if name != ALL]
@@ -137,7 +139,7 @@ def check_backends(given: str, *, seed: int, as_json: bool) -> int:
     tested = {backend.name: backend for backend in [*named, *listed]}
 
     total, done = len(CASES) * len(tested), count(1)
-    with Counted("cases") as shown:
+    with CountProgress("cases") as shown:
         reports = [
             check_backend(backend, seed=seed, on_case=lambda row: shown(next(done), total))
             for backend in tested.values()
@@ -157,7 +159,7 @@ def named_backend(name: str) -> Backend:
     module, colon, attribute = name.partition(":")
     if not colon or module in FAMILIES:
         return find_backend(name)
-    hint = "MODULE:ATTRIBUTE names a backend object, say mypackage.solver:BACKEND, importable from this folder."
+    hint = "MODULE:ATTRIBUTE names a backend object, such as mypackage.solver:BACKEND, importable from this folder."
     if "" not in sys.path:
         sys.path.insert(0, "")  # the folder of the console script comes first otherwise, not the user's
     try:

@@ -9,7 +9,7 @@ import typer
 
 from ..errors import FAILED, OK, CommandError
 from ..options import Json, deferred
-from ..progress import Counted
+from ..progress import CountProgress
 from .rows import print_rows, split_names
 from .shockwave import bench_shockwave
 
@@ -94,7 +94,7 @@ def bench_agreement(
     """Solve random programs and markets by every backend; exit code 1 if one disagrees."""
     from ...validation.agreement.run import agreement
 
-    with Counted("programs") as counted:
+    with CountProgress("programs") as counted:
         tallies = agreement(
             count=count,
             seed=seed,
@@ -141,7 +141,7 @@ def bench_open_shop(
     wanted = _numbers(sizes, "--sizes", int, "not whole numbers", "give sizes like 4,10,20.")
     if preemptive:
         return print_rows(preemptive_rows(sizes=wanted or (10, 30, 100, 200), seed=seed), as_json=as_json)
-    with Counted("solves") as counted:
+    with CountProgress("solves") as counted:
         rows = list(
             open_shop_rows(
                 sizes=wanted or tuple(SEEDS), names=split_names(backends), time_limit=time_limit, on_solve=counted
@@ -172,7 +172,7 @@ def bench_shares(
     """Share GPUs among random jobs with our own backend and general ones."""
     from ...validation.benchmarks.shares import PEERS, PROBLEMS, share_rows
 
-    with Counted("solves") as counted:
+    with CountProgress("solves") as counted:
         rows = list(
             share_rows(
                 jobs=jobs,
@@ -210,7 +210,7 @@ def bench_market(
     from ...validation.instances.markets import KINDS
 
     wanted = _numbers(gaps, "--gaps", float, "not numbers", "give relative gaps like 1e-3,1e-6.")
-    with Counted("solves") as counted:
+    with CountProgress("solves") as counted:
         rows = list(
             market_rows(
                 sizes=split_names(sizes, "--sizes") or SIZES,

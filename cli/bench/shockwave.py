@@ -13,7 +13,7 @@ from ..errors import OK
 from ..files import check_target, write_text
 from ..json_text import json_rows
 from ..options import Json, deferred
-from ..progress import Counted
+from ..progress import CountProgress
 from .rows import print_rows
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def bench_shockwave(
     names = list(FIGURES) if figure == "all" else [find_figure(figure).name]
     outcomes: dict[str, Outcome] = {}
     for name in names:
-        with Counted(f"figure {name}" if name.isdigit() else name) as counted:
+        with CountProgress(f"figure {name}" if name.isdigit() else name) as counted:
             setup = Setup(jobs=jobs, gpus=gpus, seed=seed, repeats=repeats, data=data, on_step=counted)
             outcomes[name] = FIGURES[name].run(setup)
         if not as_json:

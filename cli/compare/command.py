@@ -17,7 +17,7 @@ from ..errors import OK, CommandError, explain
 from ..files import check_target, write_text
 from ..json_text import json_text
 from ..options import Cluster, Json, SkipWide, deferred
-from ..progress import QUIET_S, Counted
+from ..progress import QUIET_S, CountProgress
 from ..simulate.config import SimulationConfig, check_engine, read_config
 from ..simulate.folder import check_folder, csv_text, write_folder
 from ..simulate.options import EngineName, Gpus, Jobs, ProfileFolder, Rules, Seed, Sort, TraceName
@@ -153,7 +153,7 @@ def _run(config: SimulationConfig, specs: Sequence[PolicySpec], workers: int, ta
     """Run the policies and write each one that finishes."""
     comparison = Comparison(config, specs)
     try:
-        with Counted("policies" if workers > 1 else "jobs of all policies", QUIET_S) as counted:
+        with CountProgress("policies" if workers > 1 else "jobs of all policies", QUIET_S) as counted:
 
             def on_step(number: int, time_s: float, completed: int, total: int) -> None:
                 counted(len(comparison.outcomes) * total + completed, total * len(specs))

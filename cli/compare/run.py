@@ -16,14 +16,14 @@ from ..simulate.run import run_policy
 from .comparison import Outcome
 
 
-def workers_for(asked: int | None, policies: int) -> tuple[int, str]:
+def workers_for(requested: int | None, policies: int) -> tuple[int, str]:
     """Return how many policies to run at once, and a note where that is fewer than could be."""
-    if policies == 1 or asked == 1:
+    if policies == 1 or requested == 1:
         return 1, ""
     if find_spec("joblib") is None:
         return 1, "one policy at a time: joblib is not installed (pip install 'equipoise[distributed]')"
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(processors if asked is None else asked, policies), ""
+    return min(processors if requested is None else requested, policies), ""
 
 
 def run_policies(

@@ -1,4 +1,4 @@
-"""The answer of `equipoise plan` as JSON: status and bound always, the schedule where there is one."""
+"""The plan as a JSON document: termination and bound always, the schedule where there is one."""
 
 from __future__ import annotations
 

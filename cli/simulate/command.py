@@ -12,7 +12,7 @@ from ..console import print_status, print_text
 from ..errors import OK, CommandError
 from ..json_text import json_text
 from ..options import Cluster, Json, SkipWide, deferred
-from ..progress import QUIET_S, Counted
+from ..progress import QUIET_S, CountProgress
 from .config import check_engine, read_config
 from .document import document
 from .folder import check_folder, write_folder, write_partial
@@ -67,7 +67,7 @@ def simulate_command(
         skip_wide=skip_wide,
     )
     check_folder(out)
-    with Counted(spec.label, QUIET_S) as counted:
+    with CountProgress(spec.label, QUIET_S) as counted:
 
         def on_step(number: int, time_s: float, completed: int, total: int) -> None:
             counted(completed, total)

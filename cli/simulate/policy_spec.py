@@ -53,7 +53,7 @@ class PolicySpec:
 def read_policies(given: Sequence[str], seed: int, engine: str | None = None) -> list[PolicySpec]:
     """Return the policies named in lists such as "gavel,shockwave:rounds=30,ftf_power=5,las", or all of them for "all".
 
-    All are of one engine: the one asked for, or that of the first policy.
+    All policies are of one engine: the given one, or that of the first policy.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def read_options(text: str, option: str, hint: str) -> dict[str, Any]:
 
 
 def read_value(text: str) -> Any:
-    """Return text as a whole number, a number, true, false or none, if it reads as one."""
+    """Return text as a whole number, a number, a Boolean or None where it can be read as one, else the text."""
     named = {"true": True, "false": False, "none": None}
     if text.lower() in named:
         return named[text.lower()]

@@ -1,4 +1,4 @@
-"""Run one policy, and measure the time of the whole run."""
+"""Run one policy, and measure its time."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ..errors import FAILED, NO_BACKEND, OK, CommandError
 from ..files import check_target, write_text
 from ..json_text import json_text
 from ..options import Json, deferred
-from ..progress import Counted
+from ..progress import CountProgress
 from .summary import print_table
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def verify_command(
     page = PAGE if html is None and not as_json else html
     check_target("--html", page)
     try:
-        with Counted("proofs and problems") as counted:
+        with CountProgress("proofs and problems") as counted:
             verdicts = verify(chosen, examples=examples, seed=seed, on_progress=counted)
     except TheoryMissing as missing:
         raise CommandError(
