@@ -1,4 +1,4 @@
-"""What a backend says, made fit to be read: the right types and shapes, or words on what is wrong with it."""
+"""Validate a backend's answer: arrays of the right types and shapes, or a message on what is wrong with it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,10 @@ from .result import Limit
 
 
 def well_formed(answer: Any, task: Task, name: str) -> Answer:
-    """Return the backend's answer with arrays of floats; what cannot be read is left out, and the claim NUMERICAL."""
+    """Return the backend's answer with arrays of floats; one that cannot be read is left out, and the claim FAILED."""
     if not isinstance(answer, Answer):
         return Answer(claim=Claim.FAILED, message=f"{name} returned a {type(answer).__name__} and not an Answer")
-    wrong: dict[str, str] = {}
-    read: dict[str, Any] = {}
-    for field, count in _shapes(task).items():
-        given = getattr(answer, field)
-        read[field] = None if given is None else as_floats(given)
-        if given is not None and read[field] is None:
-            wrong[field] = "not numbers"
-        elif given is not None and count is not None and read[field].shape != (count,):
-            wrong[field], read[field] = f"of shape {read[field].shape} and not ({count},)", None
+    read, wrong = _read_arrays(answer, task)
     bound = None if answer.bound is None else as_number(answer.bound)
     if answer.bound is not None and bound is None:
         wrong["bound"] = "not a number"
@@ -43,6 +35,20 @@ def well_formed(answer: Any, task: Task, name: str) -> Answer:
         faults = ", ".join(f"its {field} is {what}" for field, what in wrong.items())
         read.update(claim=Claim.FAILED, limit=None, message=f"{name} gave an answer that cannot be read: {faults}")
     return replace(answer, **read)
+
+
+def _read_arrays(answer: Answer, task: Task) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the answer's arrays by field, None for one that cannot be read, and what is wrong with those."""
+    read: dict[str, Any] = {}
+    wrong: dict[str, str] = {}
+    for field, count in _shapes(task).items():
+        given = getattr(answer, field)
+        read[field] = None if given is None else as_floats(given)
+        if given is not None and read[field] is None:
+            wrong[field] = "not numbers"
+        elif given is not None and count is not None and read[field].shape != (count,):
+            wrong[field], read[field] = f"of shape {read[field].shape} and not ({count},)", None
+    return read, wrong
 
 
 def as_floats(given: Any) -> Floats | None:

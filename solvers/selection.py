@@ -179,7 +179,7 @@ class Selection:
 
     def check_named(self, backend: Backend) -> str:
         """Return the version of a backend chosen by name; raise what stands in its way."""
-        info, options, name = self.info, self.options, backend.name
+        info, name = self.info, backend.name
         if not accepts(backend, info):
             able = self._first_usable(other for other in self._backends if accepts(other, info))
             advice = f"use backend={able!r}" if able else "no backend can"
@@ -187,22 +187,27 @@ class Selection:
         if info.asked_form is not None and not backend.classes:
             why = f"{name} reads the problem itself; name a general backend instead"
             raise InvalidInput("form", info.asked_form, why)
-        for other in options.backend_options:
-            if other != name and other not in backend.delegates_to:
-                raise InvalidInput("backend_options", other, f"the chosen backend is {name!r}: these would be ignored")
-        for option in _unsupported_options(backend, options):
-            able = self._first_usable(
-                other
-                for other in self._backends
-                if option in other.supported_options and accepts(other, info)
-                if info.asked_form is None or other.classes
-            )
-            advice = f"; use backend={able!r} or leave it out" if able else "; leave it out"
-            raise InvalidInput(option, getattr(options, option), f"the {name} backend cannot honour it{advice}")
+        self._check_options(backend)
         found = self._probe(backend)
         if not found.usable:
             raise BackendUnavailable(f"backend {name!r} cannot run here: {found.reason}")
         return found.version
+
+    def _check_options(self, backend: Backend) -> None:
+        """Raise InvalidInput for an option that the backend named would ignore, with a backend that does not."""
+        options, name = self.options, backend.name
+        for other in options.backend_options:
+            if other != name and other not in backend.delegates_to:
+                raise InvalidInput("backend_options", other, f"the chosen backend is {name!r}: these would be ignored")
+        for option in _unsupported_options(backend, options):
+            able = self._first_usable(other for other in self._backends if self._supports(other, option))
+            advice = f"; use backend={able!r} or leave it out" if able else "; leave it out"
+            raise InvalidInput(option, getattr(options, option), f"the {name} backend cannot honour it{advice}")
+
+    def _supports(self, backend: Backend, option: str) -> bool:
+        """Whether the backend takes the problem as it is asked for, and the option."""
+        readable = accepts(backend, self.info) and (self.info.asked_form is None or bool(backend.classes))
+        return readable and option in backend.supported_options
 
     @cached_property
     def _backends(self) -> list[Backend]:

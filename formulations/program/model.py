@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyomo.environ import ConcreteModel
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Program(ProgramData, Formulation[dict[str, Floats]]):
     """Maximise or minimise ``offset + objective @ x + sum_k w_k log(a_k @ x + b_k)`` over rows and bounds.
 

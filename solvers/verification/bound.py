@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...formulations.arrays import Floats
 from ...formulations.program.bounds import proved_bound
+from ...formulations.program.formulation import Formulation
 from ...formulations.program.model import Program
 from ..backend import Answer, Task
 from .checked_solution import CheckedSolution
@@ -36,21 +37,30 @@ def bound_of_solve(task: Task, answer: Answer, solution: CheckedSolution | None,
         The last bound that the backend reported on the way.
     """
     problem, program = task.problem, task.program
-    none = problem.sign * math.inf
-    if problem.proves_bounds:  # no other proof is taken
-        proved = None if solution is None or solution.plan is None else problem.proved_bound(solution.plan)
-        return Bound(none if proved is None else proved, True)
+    if problem.proves_bounds:
+        return _bound_of_plan(problem, solution)
     continuous = program is not None and not program.integer.any()
     if program is not None and continuous and answer.duals is not None:
-        by_duals = problem.sign * _least_proof(program, problem.sign, answer, solution)
-        if math.isfinite(by_duals):
-            return Bound(by_duals, True)
-        return Bound(none, True, "the backend's duals prove no finite bound")
+        return _bound_of_duals(program, problem.sign, answer, solution)
     bound = reported if answer.bound is None else answer.bound
     if bound is None or math.isnan(bound):
-        return Bound(none, False)
+        return Bound(problem.sign * math.inf, False)
     unproved = "the bound is the backend's word: it gave no duals to prove it"
     return Bound(float(bound), False, unproved if continuous and math.isfinite(bound) else "")
+
+
+def _bound_of_plan(problem: Formulation[Any], solution: CheckedSolution | None) -> Bound:
+    """Return the bound that the plan carries the proof of; no other is taken for such a problem."""
+    proved = None if solution is None or solution.plan is None else problem.proved_bound(solution.plan)
+    return Bound(problem.sign * math.inf if proved is None else proved, True)
+
+
+def _bound_of_duals(program: Program, sign: float, answer: Answer, solution: CheckedSolution | None) -> Bound:
+    """Return the bound that the backend's duals prove; its own is not taken beside them."""
+    least = _least_proof(program, sign, answer, solution)
+    if math.isfinite(least):
+        return Bound(sign * least, True)
+    return Bound(sign * math.inf, True, "the backend's duals prove no finite bound")
 
 
 def _least_proof(program: Program, sign: float, answer: Answer, solution: CheckedSolution | None) -> float:

@@ -44,20 +44,10 @@ def better_point(
         short = rows.shortfall(activity)
         worst = int(np.argmax(weight * np.abs(short), axis=None)) if len(short) else 0
         if not len(short) or abs(short[worst]) <= SATISFIED:
-            objective = objective_if_sound(program, point, 0.01 * tolerance)
-            better = objective is not None and (beyond is None or _sign(program) * (objective - beyond) > 0)
-            return point if better else None
-        columns, coefficients = rows.entries(worst)
-        moved = point[columns] + short[worst] / coefficients
-        up = moved > point[columns]
-        whole = np.where(up, np.ceil(moved - SATISFIED), np.floor(moved + SATISFIED))
-        moved = np.clip(np.where(program.integer[columns], whole, moved), low[columns], high[columns])
-        able = np.flatnonzero(moved != point[columns])
-        if not len(able):
+            return point if _is_beyond(program, point, beyond, 0.01 * tolerance) else None
+        columns, moved = _moves(program, point, *rows.entries(worst), short[worst], free_at, move)
+        if not len(columns):
             return None
-        rested = able[free_at[columns[able], up[able].astype(int)] <= move]
-        able = (rested if len(rested) else able)[:MOST_CANDIDATES]
-        columns, moved = columns[able], moved[able]
         after = rows.violation_after(columns, moved - point[columns], activity, weight)
         best = int(np.argmin(after))
         if after[best] >= 0:
@@ -71,7 +61,38 @@ def better_point(
     return None
 
 
-def objective_if_sound(program: Program, values: Floats, tolerance: float) -> float | None:
+def _moves(
+    program: Program,
+    point: Floats,
+    columns: Indices,
+    coefficients: Floats,
+    short: float,
+    free_at: Indices,
+    move: int,
+) -> tuple[Indices, Floats]:
+    """Return columns of a row, and where each alone would be moved to satisfy it; those that rest if no other can.
+
+    `short` is by how much the row's activity must change, `free_at` from which move on each column of the program may
+    move down and up, shape (columns, 2), and `move` the present one.
+    """
+    low, high = program.whole_bounds
+    moved = point[columns] + short / coefficients
+    up = moved > point[columns]
+    whole = np.where(up, np.ceil(moved - SATISFIED), np.floor(moved + SATISFIED))
+    moved = np.clip(np.where(program.integer[columns], whole, moved), low[columns], high[columns])
+    able = np.flatnonzero(moved != point[columns])
+    rested = able[free_at[columns[able], up[able].astype(int)] <= move]
+    able = (rested if len(rested) else able)[:MOST_CANDIDATES]
+    return columns[able], moved[able]
+
+
+def _is_beyond(program: Program, point: Floats, beyond: float | None, tolerance: float) -> bool:
+    """Whether the point is feasible, and better than `beyond` if that is given."""
+    objective = objective_if_feasible(program, point, tolerance)
+    return objective is not None and (beyond is None or program.sign * (objective - beyond) > 0)
+
+
+def objective_if_feasible(program: Program, values: Floats, tolerance: float) -> float | None:
     """Return the objective at `values` if they satisfy the program; None if not, or if numbers too large hide it."""
     try:
         with np.errstate(over="raise", invalid="raise"):
@@ -113,12 +134,12 @@ class _Rows:
             self.upper = np.append(self.upper, np.full(len(least), math.inf))
         now = -math.inf if beyond is None else program.objective_at(start)
         if beyond is not None and math.isfinite(now):
-            slope = _sign(program) * gradient(program, start)
+            slope = program.sign * gradient(program, start)
             used = np.flatnonzero(slope)
             row = np.append(row, np.full(len(used), len(self.lower)))
             column, value = np.append(column, used), np.append(value, slope[used])
             margin = (CURVED if len(program.log_weights) else STRAIGHT) * max(1.0, abs(beyond))
-            wish = float(slope @ start) + _sign(program) * (beyond - now) + margin
+            wish = float(slope @ start) + program.sign * (beyond - now) + margin
             self.lower = np.append(self.lower, wish)
             self.upper = np.append(self.upper, math.inf)
         count = len(self.lower)
@@ -169,7 +190,3 @@ class _Rows:
 
     def _violation(self, activity: Floats, row: Indices) -> Floats:
         return np.maximum(np.maximum(self.lower[row] - activity, activity - self.upper[row]), 0.0)
-
-
-def _sign(program: Program) -> float:
-    return 1.0 if program.sense == "max" else -1.0

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...formulations.arrays import Floats
 from ...formulations.program.model import Program
-from .local_search import better_point, gradient, objective_if_sound
+from .local_search import better_point, gradient, objective_if_feasible
 
 # Steps examined: the most promising by their first-order gain.
 MOST_STEPS = 5
@@ -24,7 +24,7 @@ def feasible_point(program: Program, start: Floats | None, tolerance: float) -> 
     None is a proof of nothing.
     """
     for values in _simple(program, start):
-        if np.isfinite(values).all() and objective_if_sound(program, values, tolerance) is not None:
+        if np.isfinite(values).all() and objective_if_feasible(program, values, tolerance) is not None:
             return values
     with np.errstate(over="ignore", invalid="ignore"):
         return better_point(program, _nearest_zero(program), None, tolerance, moves=MOST_MOVES)
@@ -40,11 +40,7 @@ def refuted_bound(
     """
     allowed = tolerance * max(1.0, abs(bound))
     if duals is not None:
-        matrix = program.matrix
-        with np.errstate(over="ignore", invalid="ignore"):
-            terms = matrix.values * duals[matrix.row_of_entry()]
-            reduced = program.objective - np.bincount(matrix.columns, weights=terms, minlength=program.num_columns)
-            allowed += tolerance * float(np.abs(duals).sum() + np.abs(reduced).sum())
+        allowed += tolerance * _gain_per_violation(program, duals)
     beyond = bound + (allowed if program.sense == "max" else -allowed)
     start = _nearest_zero(program) if values is None else values
     with np.errstate(over="ignore", invalid="ignore"):
@@ -58,6 +54,15 @@ def refuted_bound(
     if step is not None or point is not None:
         return said + "there is a better plan"
     return ""
+
+
+def _gain_per_violation(program: Program, duals: Floats) -> float:
+    """Return by how much the objective may exceed the duals' bound if every row and bound is violated by 1."""
+    matrix = program.matrix
+    with np.errstate(over="ignore", invalid="ignore"):
+        terms = matrix.values * duals[matrix.row_of_entry()]
+        reduced = program.objective - np.bincount(matrix.columns, weights=terms, minlength=program.num_columns)
+        return float(np.abs(duals).sum() + np.abs(reduced).sum())
 
 
 def _simple(program: Program, start: Floats | None) -> Iterator[Floats]:
@@ -96,7 +101,7 @@ def better_step(program: Program, values: Floats, beyond: float, tolerance: floa
             break
         moved = values.copy()
         moved[j] += room[j] if up[j] else -room[j]
-        objective = objective_if_sound(program, moved, tolerance)
+        objective = objective_if_feasible(program, moved, tolerance)
         if objective is not None and flip * (objective - beyond) > 0:
             return int(j), float(moved[j] - values[j])
     return None

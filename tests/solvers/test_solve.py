@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from patience import SOON_S
 
 import equipoise as eq
 from equipoise.formulations.program.formulation import Formulation
@@ -141,7 +142,7 @@ def test_a_bound_that_duals_prove_is_refuted_too(install, monkeypatch):
     x = build.add_columns("x", (2,), upper=10.0)
     build.add_rows("row", (1,), terms=[(0, x, 1.0)], upper=15.0)
     build.set_objective([(x, [1.0, 2.0])])
-    monkeypatch.setattr("equipoise.solvers.verify.proved_bound", lambda *_: 12.0)
+    monkeypatch.setattr("equipoise.solvers.verification.bound.proved_bound", lambda *_: 12.0)
     install(Fake(answer([5.0, 2.0], duals=np.array([1.0]))))
     result = eq.solve(build.program(), "fake")
     assert result.termination.reason is Reason.NUMERICAL
@@ -606,7 +607,7 @@ def test_wall_time_is_measured_here(install):
         return answer()
 
     install(Fake(slow))
-    assert 0.05 <= eq.solve(knapsack(), "fake").wall_time < 5.0
+    assert 0.05 <= eq.solve(knapsack(), "fake").wall_time < SOON_S
 
 
 def test_the_time_spent_building_counts_against_the_limit(install):

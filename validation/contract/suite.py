@@ -195,6 +195,11 @@ def chosen_cases(names: Iterable[str] | None = None) -> tuple[Case, ...]:
     return tuple(case for case in CASES if case.name in wanted or case.topic in wanted)
 
 
+def applicable_cases(backend: Backend) -> tuple[Case, ...]:
+    """Return the cases of the kinds that the backend reads, whether it can run here or not."""
+    return tuple(case for case in CASES if not _obstacle(backend, case.kind))
+
+
 def _run(case: Case, check: Check) -> ContractRow:
     started = time.perf_counter()
     outcome: Outcome

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.solvers.verification.local_search import better_point, gradient, objective_if_sound
+from equipoise.solvers.verification.local_search import better_point, gradient, objective_if_feasible
 from equipoise.solvers.verification.refute import better_step, feasible_point, refuted_bound
 
 SEEDS = range(150)
@@ -122,8 +122,8 @@ def test_numbers_too_large_to_be_checked_are_no_point():
     build.add_rows("near", (1,), terms=[(0, x, [10.0, -10.0])], lower=1.0, upper=5.0)
     build.set_objective([(x, [1.0, 1.0])])
     program = build.program()
-    assert objective_if_sound(program, np.full(2, 1e308), 1e-6) is None
-    assert objective_if_sound(program, np.array([0.3, 0.0]), 1e-6) == 0.3
+    assert objective_if_feasible(program, np.full(2, 1e308), 1e-6) is None
+    assert objective_if_feasible(program, np.array([0.3, 0.0]), 1e-6) == 0.3
     point = feasible_point(program, None, 1e-6)
     assert program.residuals_at(point).worst <= 1e-6
     assert refuted_bound(program, point, 1.7e308, 1e-6) == ""
