@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.plotting import html
-from .command import HEADINGS, summary
+from .summary import HEADINGS, summary
 
 if TYPE_CHECKING:
     from ...validation.statements.verify import Verdict
