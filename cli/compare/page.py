@@ -5,35 +5,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.plotting import html
-from ..simulate.document import Finished, solves_line, span
+from ...formulations.text import duration_text
 from ..simulate.page import command, lead, number
-from .command import table_rows
+from ..simulate.run import FinishedRun
+from ..simulate.summary import solves_text
+from .comparison import table_rows
 
 if TYPE_CHECKING:
-    from .command import Comparison
+    from .comparison import Comparison
 
 
 def render(comparison: Comparison) -> str:
     """Return the page of what is finished so far as text; it needs neither a network nor a script."""
     from ...simulation.results.plots import ftf_cdf, jct_cdf, relative_bars
 
-    finished, setting = comparison.finished, comparison.setting
+    finished, config = comparison.finished, comparison.config
     results = {label: each.result for label, each in finished.items()}
     until_s = max(float(each.result.metrics["makespan_s"]) for each in finished.values())
     names = ",".join(spec.label for spec in comparison.specs)
     return html.render(
         "cli/compare/page.html",
-        title=f"{len(finished)} {'policy' if len(finished) == 1 else 'policies'} on {setting.total_gpus:,} GPUs",
-        lead=lead(setting),
+        title=f"{len(finished)} {'policy' if len(finished) == 1 else 'policies'} on {config.total_gpus:,} GPUs",
+        lead=lead(config),
         missing=_missing(comparison),
         base=comparison.base,
         bars=html.picture(relative_bars(results, comparison.base)),
         figures=_table(comparison),
-        until=span(until_s),
+        until=duration_text(until_s),
         cards=[_card(label, each, until_s) for label, each in finished.items()],
         completion=html.picture(jct_cdf(results)),
         fairness=html.picture(ftf_cdf(results)),
-        command=command("compare", setting, ["--policies", names]),
+        command=command("compare", config, ["--policies", names]),
     )
 
 
@@ -49,7 +51,7 @@ def _missing(comparison: Comparison) -> str:
 
 
 def _table(comparison: Comparison) -> dict[str, Any]:
-    titles = [headline.title for headline in comparison.setting.engine.headlines]
+    titles = [headline.title for headline in comparison.config.engine.headlines]
     rows = [
         [label, *((text, "good") if best else text for text, best in cells)]
         for label, cells in table_rows(comparison).items()
@@ -57,14 +59,15 @@ def _table(comparison: Comparison) -> dict[str, Any]:
     return {"heads": ["policy", *titles], "rows": rows}
 
 
-def _card(label: str, finished: Finished, until_s: float) -> dict[str, Any]:
+def _card(label: str, finished: FinishedRun, until_s: float) -> dict[str, Any]:
     from ...simulation.results.plots import schedule_picture, utilisation_picture
 
     result = finished.result
     metrics = result.metrics
     figures = (
-        f"makespan {span(metrics['makespan_s'])}, average JCT {span(metrics['avg_jct_s'])}, worst FTF "
-        f"{number(metrics['worst_ftf'], 2)}, unfair {metrics['unfair_pct']:.1f}%; {solves_line(metrics, result.solves)}"
+        f"makespan {duration_text(metrics['makespan_s'])}, average JCT {duration_text(metrics['avg_jct_s'])}, "
+        f"worst FTF {number(metrics['worst_ftf'], 2)}, unfair {metrics['unfair_pct']:.1f}%; "
+        f"{solves_text(metrics, result.solves)}"
     )
     pictures = schedule_picture(result, until_s=until_s) + utilisation_picture(result, until_s=until_s)
     return {"name": label, "figures": figures, "pictures": html.picture(pictures)}

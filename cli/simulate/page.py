@@ -1,16 +1,18 @@
-"""The page of `equipoise simulate`: figures, schedule, utilisation, distributions and the jobs of one run."""
+"""The page of `equipoise simulate`: figures, schedule, utilisation, distributions and jobs of one run."""
 
 from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.plotting import html
-from ..snapshot import BUILTIN
-from .document import Finished, solves_line, span
-from .setting import OWN_PROFILES, Setting
+from ...formulations.text import duration_text
+from ..profiles import BUILTIN
+from .config import OWN_PROFILES, SimulationConfig
+from .run import FinishedRun
+from .summary import solves_text
 
 if TYPE_CHECKING:
     from ...simulation import SimulationResult
@@ -35,42 +37,41 @@ _COLUMNS = {
 }
 
 
-def render(setting: Setting, finished: Finished) -> str:
+def render(config: SimulationConfig, finished: FinishedRun) -> str:
     """Return the page as text; it needs neither a network nor a script."""
     from ...simulation.results.plots import ftf_cdf, jct_cdf, schedule_picture, utilisation_picture
 
     result = finished.result
     return html.render(
         "cli/simulate/page.html",
-        title=f"{finished.spec.label} on {setting.total_gpus:,} GPUs",
-        lead=lead(setting),
+        title=f"{finished.spec.label} on {config.total_gpus:,} GPUs",
+        lead=lead(config),
         tiles=headline(result.metrics),
-        solves=f"{solves_line(result.metrics, result.solves)}.",
-        schedule=html.picture(schedule_picture(result, width=_WIDE)),
-        utilisation=html.picture(utilisation_picture(result, width=_WIDE)),
+        solves=f"{solves_text(result.metrics, result.solves)}.",
+        schedule=html.picture(schedule_picture(result, width=_WIDE) + utilisation_picture(result, width=_WIDE)),
         completion=html.picture(jct_cdf(result)),
         fairness=html.picture(ftf_cdf(result)),
         jobs=_job_table(result),
-        command=command("simulate", setting, ["--policy", finished.spec.label]),
+        command=command("simulate", config, ["--policy", finished.spec.label]),
     )
 
 
-def lead(setting: Setting) -> str:
+def lead(config: SimulationConfig) -> str:
     """Return one sentence on what was simulated."""
-    profiles = setting.profiles_name if setting.cluster is None else f"{setting.profiles_name}, {setting.cluster}"
-    gpus = f"{setting.total_gpus:,} GPUs"
-    if not isinstance(setting.gpus, int):
-        gpus += f" ({', '.join(f'{amount} {name}' for name, amount in setting.gpus.items())})"
-    jobs = f"{len(setting.trace):,} jobs of {setting.trace_name} (seed {setting.seed})"
-    rules = setting.engine.sentence.format(rules=setting.rules)
+    profiles = config.profiles_name if config.cluster is None else f"{config.profiles_name}, {config.cluster}"
+    gpus = f"{config.total_gpus:,} GPUs"
+    if not isinstance(config.gpus, int):
+        gpus += f" ({', '.join(f'{amount} {name}' for name, amount in config.gpus.items())})"
+    jobs = f"{len(config.trace):,} jobs of {config.trace_name} (seed {config.seed})"
+    rules = config.engine.sentence.format(rules=config.rules)
     return f"{jobs} on {gpus}{rules and ', '}{rules}; profiles: {profiles}."
 
 
 def headline(metrics: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Return the figures on top as (name, figure, explanation)."""
     return [
-        ("Makespan", span(metrics["makespan_s"]), f"{metrics['makespan_s']:,.0f} s"),
-        ("Average JCT", span(metrics["avg_jct_s"]), f"{metrics['avg_jct_s']:,.0f} s from arrival"),
+        ("Makespan", duration_text(metrics["makespan_s"]), f"{metrics['makespan_s']:,.0f} s"),
+        ("Average JCT", duration_text(metrics["avg_jct_s"]), f"{metrics['avg_jct_s']:,.0f} s from arrival"),
         ("Worst FTF", number(metrics["worst_ftf"], 2), "finish-time fairness, 1 is fair"),
         ("Unfair jobs", f"{metrics['unfair_pct']:.1f}%", f"FTF above {UNFAIR}"),
         ("Utilisation", f"{metrics['utilisation']:.1%}", "of the GPUs' time until the last job ends"),
@@ -82,27 +83,29 @@ def number(value: float, digits: int) -> str:
     return f"{value:,.{digits}f}" if math.isfinite(value) else "\N{EN DASH}"
 
 
-def command(name: str, setting: Setting, more: Sequence[str]) -> str:
+def command(name: str, config: SimulationConfig, more: Sequence[str]) -> str:
     """Return what repeats the run."""
-    words = ["equipoise", name, setting.trace_name, *more, "--gpus", gpus_text(setting)]
-    if setting.profiles_name not in (BUILTIN, OWN_PROFILES):
-        words += ["--profiles", setting.profiles_name]
-    if setting.cluster is not None:
-        words += ["--cluster", setting.cluster]
-    return shlex.join([*words, *setting.asked])
+    words = ["equipoise", name, config.trace_name, *more, "--gpus", gpus_text(config)]
+    if config.profiles_name not in (BUILTIN, OWN_PROFILES):
+        words += ["--profiles", config.profiles_name]
+    if config.cluster is not None:
+        words += ["--cluster", config.cluster]
+    return shlex.join([*words, *config.asked])
 
 
-def gpus_text(setting: Setting) -> str:
+def gpus_text(config: SimulationConfig) -> str:
     """Return the cluster as written on the command line."""
-    if isinstance(setting.gpus, int):
-        return str(setting.gpus)
-    return ",".join(f"{name}={amount}" for name, amount in setting.gpus.items())
+    if isinstance(config.gpus, int):
+        return str(config.gpus)
+    return ",".join(f"{name}={amount}" for name, amount in config.gpus.items())
 
 
 def _job_table(result: SimulationResult) -> dict[str, Any]:
     """Return the first jobs as the template's table takes them; what is unfair stands out."""
     shown = result.jobs.head(MOST_JOBS)
-    columns = {heading: map(_cell, shown[name].tolist()) for name, heading in _COLUMNS.items()}
+    columns: dict[str, Iterable[object]] = {
+        heading: map(_cell, shown[name].tolist()) for name, heading in _COLUMNS.items()
+    }
     columns["FTF"] = ((number(ftf, 3), "warn" if ftf > UNFAIR else "") for ftf in shown["ftf"].tolist())
     rows = list(zip(*columns.values(), strict=True))
     return {"heads": list(columns), "rows": rows, "more": len(result.jobs) - len(rows)}

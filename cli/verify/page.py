@@ -1,4 +1,4 @@
-"""The page of `equipoise verify`: what holds and what does not, at a glance, with every proof and witness."""
+"""The page of `equipoise verify`: the verdict on every statement, with its proof or its witness."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.plotting import html
-from .command import HEADINGS, summary
+from .summary import HEADINGS, summary
 
 if TYPE_CHECKING:
     from ...validation.statements.verify import Verdict
@@ -16,7 +16,7 @@ LEADS = {
     "theorems": "Each step is closed by a computer algebra system. Statements against a paper are counterexamples.",
     "market": "Random markets of five kinds are solved, and each answer judged from allocation and prices alone.",
     "stochastic": "Small markets of Markov chains, solved over all jobs together and job by job, then sampled.",
-    "window": "Random windows small enough to try every schedule. What says reported is not promised: it may fail.",
+    "window": "Random windows small enough to enumerate every schedule. Statements marked reported are not promised.",
 }
 _CLASSES = {"proved": "good", "held": "good", "reported": "notice", "not checked": "notice", "fails": "bad"}
 _MARKS = {"proved": "\N{CHECK MARK}", "held": "\N{CHECK MARK}", "reported": "\N{BLACK CIRCLE}",

@@ -1,4 +1,4 @@
-"""A plan of a market as one picture: what every good costs, and who gets it, over rounds or over goods."""
+"""The picture of a market's plan: prices of goods over amounts of buyers, by good or by round."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from ..arrays import Floats, Indices
 from .svg import GREY, Frame, bar, bar_legend, document, rule, text
 
-# What one picture can hold; of more, the buyers who spend most, the dearest goods and the first rounds, and it says so.
+# Limits of one picture: beyond them it shows the buyers who spend most, the dearest goods and the first rounds.
 # The colour after those of the buyers, a grey, is for all others.
 MOST_BUYERS, MOST_BARS, MOST_PANELS = GREY, 60, 6
 # Sizes in pixels.
 _LEFT, _WIDTH, _RIGHT, _TOP = 64, 640, 130, 30
-_PRICES, _AMOUNTS, _BETWEEN, _PANEL_GAP = 70, 130, 34, 62
+_PRICES, _AMOUNTS, _BETWEEN, _PANEL_GAP, _FOOT = 70, 130, 34, 62, 40
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class _Panel:
     axis: str
 
 
-def picture(allocation: Any, prices: Floats | None, weights: Floats, who: str = "buyer") -> str:
+def picture(allocation: Any, prices: Floats | None, weights: Floats, buyer: str = "buyer") -> str:
     """Return an SVG document: a panel of prices above a panel of stacked allocations.
 
     A static market is one panel over goods, a volatile one a panel for each resource over rounds. The seven buyers of
@@ -41,15 +41,15 @@ def picture(allocation: Any, prices: Floats | None, weights: Floats, who: str = 
     allocation : ndarray or csr_array of float, shape (N, K) or (N, J, T)
     prices : ndarray of float, shape (K,) or (J, T), or None
     weights : ndarray of float, shape (N,)
-        What the buyers spend, say.
-    who : str
+        Which buyers count most: what they spend, for one.
+    buyer : str
         What a buyer is called.
     """
     shown = np.sort(np.argsort(-weights, kind="stable")[:MOST_BUYERS])
-    names = [f"{who} {i}" for i in shown] + ["others"] * (len(weights) > len(shown))
+    names = [f"{buyer} {i}" for i in shown] + ["others"] * (len(weights) > len(shown))
     panels = list(_panels(allocation, prices, shown))
     each = _height(prices)
-    height = _TOP + len(panels) * each
+    height = _TOP + len(panels) * each - _PANEL_GAP + _FOOT
     series = [*range(len(shown)), *([GREY] if len(names) > len(shown) else [])]
     parts = list(bar_legend(_LEFT + _WIDTH + 16, _TOP + 6, names, series))
     for k, panel in enumerate(panels):
@@ -57,7 +57,7 @@ def picture(allocation: Any, prices: Floats | None, weights: Floats, who: str = 
     if allocation.ndim == 3 and allocation.shape[1] > MOST_PANELS:
         more = f"{allocation.shape[1] - MOST_PANELS} more resources are not shown"
         parts.append(text(_LEFT, height - 8, more, "quiet"))
-    return document(_LEFT + _WIDTH + _RIGHT, height, f"Allocation of {len(weights)} {who}s", parts)
+    return document(_LEFT + _WIDTH + _RIGHT, height, f"Allocation of {len(weights)} {buyer}s", parts)
 
 
 def _height(prices: Floats | None) -> int:

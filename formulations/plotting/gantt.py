@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ..arrays import Floats, Indices
 from .svg import Frame, bar, document, job_colour, rule, text
 
-# What one picture can hold; of more, the first lines and the first bars, and it says so.
+# Limits of one picture: beyond them it shows the first lines and the first bars, and how many there are.
 MOST_LINES, MOST_BARS = 64, 20_000
 # Sizes in pixels.
 _LEFT, _WIDTH, _RIGHT, _TOP, _FOOT, _HEIGHT = 90, 680, 20, 16, 40, 420

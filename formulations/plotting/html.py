@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _PACKAGE = __package__.partition(".")[0]
-# Control characters but tab and line feed, and the separators that scripts take for line ends: text needs none of them.
+# Control characters other than tab and line feed, and the separators that scripts read as line ends.
 _UNPRINTABLE = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160), 0x2028, 0x2029], " ")
 _LONGEST_TABLE, _LONGEST_CELL = 2_000, 400
 

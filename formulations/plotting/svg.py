@@ -153,7 +153,7 @@ def fill_class(series: int) -> str:
 
 def job_colour(place: int) -> str:
     """Return the colour of the job at a place of the trace: the same in all pictures of its schedules."""
-    return f"hsl({place * _GOLDEN_ANGLE % 360:.0f},58%,{(46, 60, 70)[place % 3]}%)"
+    return f"hsl({place * _GOLDEN_ANGLE % 360:.0f},58%,{(55, 63, 71)[place % 3]}%)"
 
 
 def legend(x: float, y: float, names: Sequence[str]) -> Iterator[str]:
@@ -199,7 +199,7 @@ def bar(x: float, y: float, width: float, height: float, fill: int | str, tip: s
     x, y, width, height : float
         Pixels.
     fill : int or str
-        A series, or a colour of its own.
+        The number of a series, or a colour.
     tip : str
         Shows when the rectangle is pointed at.
     """
@@ -208,7 +208,7 @@ def bar(x: float, y: float, width: float, height: float, fill: int | str, tip: s
 
 
 def filled(fill: int | str) -> str:
-    """Return the attribute that fills a shape with the colour of a series, or with a colour of its own."""
+    """Return the attribute that fills a shape with the colour of a series, or with the colour given."""
     return f'class="{fill_class(fill)}"' if isinstance(fill, int) else f'fill="{fill}"'
 
 

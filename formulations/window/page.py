@@ -16,7 +16,7 @@ from ..program.page import proof_tiles
 from ..text import figure_text, telling_digits
 from .data import WindowData
 
-# Beyond these a browser becomes slow; the page then shows the jobs of highest priority and says how many it omits.
+# Beyond these a browser becomes slow; the page then shows the jobs of highest priority and the number it omits.
 MAX_ROWS = 2_000
 MAX_BARS = 40_000
 # Regimes from the last colour on share it.
@@ -207,7 +207,7 @@ def _tiles(plan: ShownPlan) -> list[tuple[str, str, str]]:
 
 
 def _proof_tiles(objective: float, certificate: SolveCertificate | None) -> list[tuple[str, str, str]]:
-    """Return the tiles of the objective and the gap: what the solve proved, where a certificate says so."""
+    """Return the tiles of the objective and the gap: what the solve proved, if there is a certificate."""
     if certificate is None:
         figure = figure_text(objective, telling_digits(objective, None))
         return [("Objective", figure, "no bound given"), ("Gap", "\N{EN DASH}", "no certificate given")]

@@ -1,4 +1,4 @@
-"""A schedule as one picture: time across, GPUs upward, each job in a colour of its own (Shockwave, Fig. 8)."""
+"""The picture of a schedule: time across, GPUs upward, a colour for each job (Shockwave, Fig. 8)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .timeline import Stretches
 if TYPE_CHECKING:
     from .result import SimulationResult
 
-# What one picture can hold; of more, evenly chosen steps and GPUs are drawn, and the picture says so.
+# Limits of one picture: beyond them it shows evenly chosen steps and GPUs, and how many there are.
 MOST_COLUMNS, MOST_ROWS = 600, 160
 _HEIGHT, _LEFT, _TOP, _RIGHT, _BELOW = 270, 46, 26, 10, 42
 
 
 def schedule_picture(result: SimulationResult, *, until_s: float | None = None, width: int = 540) -> str:
-    """Return an SVG document of who ran when; pointing at a job says which it is.
+    """Return an SVG document of the GPUs that each job held over time; a job's id shows when pointed at.
 
     A job's colour depends on its position in the trace alone, so that schedules of one trace can be compared.
 
@@ -42,7 +42,7 @@ def schedule_picture(result: SimulationResult, *, until_s: float | None = None, 
 
     Notes
     -----
-    Where the engine says which GPUs a job held, a row is a GPU. Where it only says how many, the jobs' GPUs are stacked
+    Where the engine records which GPUs a job held, a row is a GPU. Where it records their number, the GPUs are stacked
     in the order of the trace.
 
     Source: Shockwave (NSDI 2023), Fig. 8.

@@ -195,10 +195,11 @@ def certify(market: Market | Result[Any], plan: Any = None, *, gap: float | None
     >>> certify(market, [[0.0, 1.0], [1.0, 0.0]]).failures[-1].witness.buyer
     1
     """
+    traded: Any = market
     if isinstance(market, Result):
-        market, plan = market.problem, market
+        traded, plan = market.problem, market
     if isinstance(plan, Result):
         gap = max(plan.gap, CLOSED_GAP) if gap is None and math.isfinite(plan.gap) else gap
         plan = plan.require_plan()
-    state = MarketState(market, plan, gap=gap)
-    return Certificate(check(market, state) for check in PROPERTIES)
+    state = MarketState(traded, plan, gap=gap)
+    return Certificate(check(traded, state) for check in PROPERTIES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any, Literal
 
 from ...formulations.errors import EquipoiseError, InvalidInput
 from ...formulations.program.data import ProblemClass
-from ...formulations.text import columns_text
+from ...formulations.text import columns_text, nearest_name
 from ...solvers.backend import Backend
 from ...solvers.registry import find_backend
 from ...solvers.selection import reads
@@ -193,8 +192,8 @@ def chosen_cases(names: Iterable[str] | None = None) -> tuple[Case, ...]:
     known = {each for case in CASES for each in (case.name, case.topic)}
     for name in wanted:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-            raise InvalidInput("cases", name, "no such case" + (f": did you mean {near[0]!r}?" if near else ""))
+            near = nearest_name(name, known)
+            raise InvalidInput("cases", name, "no such case" + (f": did you mean {near!r}?" if near else ""))
     return tuple(case for case in CASES if case.name in wanted or case.topic in wanted)
 
 

@@ -46,7 +46,7 @@ def document(capsys, *arguments, code=0):
 
 def test_everything_holds_and_the_table_and_the_page_say_so(here, capsys, monkeypatch):
     few = THEOREMS[4:9]  # all of them are proved in test_theorems.py
-    monkeypatch.setattr(statements, "THEOREMS", few)
+    monkeypatch.setattr(sys.modules[verify.__module__], "THEOREMS", few)
     assert main.run(["verify", "--examples", "3"]) == 0
     out, err = capsys.readouterr()
     for heading in ("Theorems", "Markets:", "random jobs", "The window program"):
@@ -183,7 +183,7 @@ def test_a_proof_that_does_not_close_fails_and_says_where(here, capsys, monkeypa
     def hopeless():
         raise ProofFailed("two and two: 4 = 5 leaves -1")
 
-    monkeypatch.setattr(statements, "THEOREMS", (THEOREMS[-1], hopeless))
+    monkeypatch.setattr(sys.modules[verify.__module__], "THEOREMS", (THEOREMS[-1], hopeless))
     found = document(capsys, "theorems", code=1)
     assert [row["verdict"] for row in found["verdicts"]] == ["fails", "proved"]
     assert found["verdicts"][0]["witness"] == "two and two: 4 = 5 leaves -1"
@@ -253,7 +253,7 @@ def test_an_interrupt_is_130_and_leaves_no_page(here, capsys, monkeypatch):
 
 
 def test_progress_counts_every_proof_and_problem(monkeypatch):
-    monkeypatch.setattr(statements, "THEOREMS", THEOREMS[4:7])
+    monkeypatch.setattr(sys.modules[verify.__module__], "THEOREMS", THEOREMS[4:7])
     seen = []
     verify(["theorems", "window"], examples=3, on_progress=lambda done, total: seen.append((done, total)))
     assert seen == [(done, 6) for done in range(7)]

@@ -92,12 +92,11 @@ def test_a_plan_is_drawn_and_tabulated_where_it_can_be():
 
 
 def test_a_plan_without_picture_or_table_is_shown_by_its_representation():
-    builder = eq.ProgramBuilder()
-    x = builder.add_columns("x", 2, upper=1.0)
-    builder.maximize(x.sum())
-    page = eq.solve(builder.build()).to_html()
+    build = eq.ProgramBuilder(sense="max")
+    build.set_objective([(build.add_columns("share", shape=(2,), upper=0.5), 1.0)])
+    page = eq.solve(build.program()).to_html()
     check_page(page)
-    assert "<pre>" in page
+    assert "array([0.5, 0.5])" in shown(page)
 
 
 def test_hostile_text_stays_text():

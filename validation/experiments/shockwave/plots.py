@@ -117,7 +117,7 @@ class Bars:
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """Who runs in which round: a row for each job in the order given, a bar for each stretch of rounds.
+    """Jobs over rounds: a row for each job in the order given, a bar for each stretch of rounds.
 
     Attributes
     ----------
