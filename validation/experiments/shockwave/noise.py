@@ -25,14 +25,14 @@ def figure_13(settings: ExperimentSettings) -> ExperimentOutcome:
     A planner that never measures speeds is run beside, to show what measuring is worth.
     """
     kinds = {"regimes": (False, True), "speeds": (True, True), "speeds, not measured": (True, False)}
-    settings = [(of, noise) for of in kinds for noise in NOISES]
+    cases = [(of, noise) for of in kinds for noise in NOISES]
     makers: dict[str, Callable[[], RoundPolicy]] = {
-        f"{of} {noise:g}": partial(_misled, noise, settings.seed, *kinds[of]) for of, noise in settings
+        f"{of} {noise:g}": partial(_misled, noise, settings.seed, *kinds[of]) for of, noise in cases
     }
     found, _ = on_workloads(settings, makers)
     rows: list[dict[str, Any]] = [
         {"noise on": of, "noise": noise} | {name: row[name] for name in row if name != "policy"}
-        for (of, noise), row in zip(settings, found, strict=True)
+        for (of, noise), row in zip(cases, found, strict=True)
     ]
     claims = []
     for of, where in (("regimes", "noise on regimes"), ("speeds", "noise on speeds too")):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....simulation import RoundRules, SimulationResult, Trace
+from ....simulation import RoundResult, RoundRules, Trace
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from .paper import cluster_gpus
 from .plots import Bars, Curves, Plot, Schedule
@@ -89,7 +89,7 @@ def figure_7(settings: ExperimentSettings) -> ExperimentOutcome:
 def figure_8(settings: ExperimentSettings) -> ExperimentOutcome:
     """Schedules of at most 50 jobs side by side, and the distributions of completion times and fairness."""
     fewer = replace(settings, jobs=min(50, settings.jobs))
-    gpus = fewer.total_gpus
+    gpus = cluster_gpus(fewer)
     trace = workload(fewer.jobs, settings.seed, gpus=gpus)
     rows, results = compared(MAKERS, [trace], gpus, settings.on_step)
     by_name = {name: results[name, 0] for name in MAKERS}
@@ -125,17 +125,17 @@ def figure_8(settings: ExperimentSettings) -> ExperimentOutcome:
     return ExperimentOutcome(rows=rows, claims=claims, plots=plots)
 
 
-def _distribution(result: SimulationResult, column: str) -> tuple[list[float], list[float]]:
+def _distribution(result: RoundResult, column: str) -> tuple[list[float], list[float]]:
     values = np.sort(result.jobs[column].to_numpy(dtype=float))
     return values.tolist(), ((np.arange(len(values)) + 1) / len(values)).tolist()
 
 
-def _held(trace: Trace, result: SimulationResult) -> list[dict[str | int, int]]:
+def _held(trace: Trace, result: RoundResult) -> list[dict[str | int, int]]:
     gangs = dict(zip(trace.job_id, trace.num_gpus.tolist(), strict=True))
     return [{job: gangs[job] for job in running} for running in result.schedule]
 
 
-def _busy_tail(result: SimulationResult, gpus: int) -> float:
+def _busy_tail(result: RoundResult, gpus: int) -> float:
     """Return the mean share of GPUs in use over the last quarter of the rounds."""
     busy = result.rounds["gpus_busy"].to_numpy(dtype=float)
     return float(busy[-max(1, len(busy) // 4) :].mean() / gpus)
@@ -257,7 +257,7 @@ def figure_17(settings: ExperimentSettings) -> ExperimentOutcome:
     return ExperimentOutcome(rows=[*means, *rows], claims=comparison_claims(means), plots=(bars_of(means, title),))
 
 
-def _of_long_jobs(result: SimulationResult) -> dict[str, float]:
+def _of_long_jobs(result: RoundResult) -> dict[str, float]:
     """Return the metrics, with fairness of the jobs that last a round, and of all jobs beside it."""
     row = metric_row([result])
     long = result.jobs["exclusive_s"] >= RoundRules().round_s

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....heuristics.registry import make_policy
-from ....simulation import Profiles, RoundRules, SimulationResult, SizeClass, Trace, generate_trace, simulate_rounds
+from ....simulation import Profiles, RoundResult, RoundRules, SizeClass, Trace, generate_trace, simulate_rounds
 from ....simulation.rounds.policy import RoundPolicy
 from ..experiment import OnStep
 from .paper import PAPER_GPUS, PAPER_INTERARRIVAL_S
@@ -85,7 +85,7 @@ def workload(
     )
 
 
-def run_cases(cases: Mapping[Any, SimulationCase], on_step: OnStep | None) -> dict[Any, SimulationResult]:
+def run_cases(cases: Mapping[Any, SimulationCase], on_step: OnStep | None) -> dict[Any, RoundResult]:
     """Run every case and return its result under the same key; `on_step` gets the jobs completed in all cases."""
     total = sum(len(case.trace) for case in cases.values())
     before = 0
@@ -111,7 +111,7 @@ def run_cases(cases: Mapping[Any, SimulationCase], on_step: OnStep | None) -> di
     return results
 
 
-def metric_row(results: Sequence[SimulationResult]) -> dict[str, float]:
+def metric_row(results: Sequence[RoundResult]) -> dict[str, float]:
     """Return the means of the metrics over several results, under the headings of `METRICS`; times in whole seconds."""
     means = {name: float(np.mean([float(result.metrics[name]) for result in results])) for name in METRICS}
     return {heading: round(means[name]) if name.endswith("_s") else means[name] for name, heading in METRICS.items()}
@@ -123,7 +123,7 @@ def compared(
     gpus: int,
     on_step: OnStep | None,
     profiles: Profiles | None = None,
-) -> tuple[list[dict[str, Any]], dict[tuple[str, int], SimulationResult]]:
+) -> tuple[list[dict[str, Any]], dict[tuple[str, int], RoundResult]]:
     """Run every policy on every trace: a row of mean metrics for each policy, and all results by (policy, trace)."""
     cases = {
         (name, place): SimulationCase(trace=trace, gpus=gpus, policy=maker, profiles=profiles)
