@@ -205,7 +205,7 @@ class Result(Generic[Plan]):
         str
             The same text for the same result.
         """
-        from ..formulations.program.lp_mps import write_text
+        from ..formulations.files import write_text
         from ..formulations.program.page import render
 
         page = render(self.certificate(), self.plan, self.history)
