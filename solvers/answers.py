@@ -70,7 +70,7 @@ def as_number(given: Any) -> float | None:
         return None
 
 
-def words_of(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return type and text of an exception of whatever kind."""
     try:
         return f"{type(error).__name__}: {error}"

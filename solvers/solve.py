@@ -13,7 +13,7 @@ from ..formulations.checks import as_flag
 from ..formulations.errors import EquipoiseError, InvalidInput
 from ..formulations.program.formulation import Formulation
 from ..formulations.program.model import Program
-from .answers import well_formed, words_of
+from .answers import error_text, well_formed
 from .backend import Answer, Backend, Claim, Task
 from .isolation.run import Isolation, run_isolated
 from .options import DEFAULTS, Options, refuse_unknown
@@ -145,7 +145,7 @@ def _answer(
         return Answer(claim=Claim.STOPPED, limit=Limit.MEMORY, message=f"{solver.name} ran out of memory")
     except (Exception, SystemExit) as error:
         progress.raise_callers_error()
-        return Answer(claim=Claim.FAILED, message=f"{solver.name} failed: {words_of(error)}")
+        return Answer(claim=Claim.FAILED, message=f"{solver.name} failed: {error_text(error)}")
     return well_formed(answer, task, solver.name)
 
 

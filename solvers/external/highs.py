@@ -137,7 +137,7 @@ def _listen(solver: Any, program: Program, on_progress: Progress) -> None:
 
     worst = -math.inf if program.sense == "max" else math.inf
 
-    def heard(kind: int, message: str, out: Any, back: Any, data: Any) -> None:
+    def on_event(kind: int, message: str, out: Any, back: Any, data: Any) -> None:
         primal = out.mip_primal_bound
         on_progress(
             None if not math.isfinite(primal) or primal == worst else primal,
@@ -145,7 +145,7 @@ def _listen(solver: Any, program: Program, on_progress: Progress) -> None:
             np.array(out.mip_solution) if kind == int(cb.HighsCallbackType.kCallbackMipImprovingSolution) else None,
         )
 
-    solver.setCallback(heard, None)
+    solver.setCallback(on_event, None)
     solver.startCallback(cb.HighsCallbackType.kCallbackMipImprovingSolution)
     solver.startCallback(cb.HighsCallbackType.kCallbackMipLogging)
 

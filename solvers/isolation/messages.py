@@ -18,7 +18,7 @@ SHARED = "problem"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
+class ProcessContext:
     """What the caller's process has around it, and the worker is to have too: set before each request.
 
     Attributes
@@ -47,7 +47,7 @@ class Request:
     handed_over: float
 
 
-class Kind(Enum):
+class MessageKind(Enum):
     """What a worker's message is; all but PROGRESS end the request."""
 
     PROGRESS = "progress"  #: (objective, bound, incumbent)

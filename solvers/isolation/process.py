@@ -17,8 +17,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from ..answers import words_of
-from .messages import HEADER, Kind, unframed
+from ..answers import error_text
+from .messages import HEADER, MessageKind, unframed
 
 # Bytes sent or read at a time; what is read is passed on before the clock is looked at again.
 CHUNK = 1 << 16
@@ -28,7 +28,7 @@ LOOK_S = 0.2
 DRAIN_S, END_S = 0.3, 0.3
 # Waits for the end of this process, however it comes, then kills the worker with all its children and removes its
 # directory. It is a process because a thread of the worker could not: a solver may hold Python's lock for hours.
-GUARD = 'read -r end; kill -s KILL -- "-$1"; rm -rf -- "$2"'
+WATCHDOG = 'read -r end; kill -s KILL -- "-$1"; rm -rf -- "$2"'
 NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
 
 
@@ -47,7 +47,7 @@ class Worker:
         Once it has ended; the negative of a signal. None: another part of this program has collected it.
     peak : int
         Once it has ended, the largest size it had, in bytes; 0 where that is not known.
-    last_words : str
+    last_stderr_line : str
         Once it has ended, the last line that it wrote to standard error before its first request.
     """
 
@@ -56,7 +56,7 @@ class Worker:
         self.expired = False
         self.exit_code: int | None = None
         self.peak = 0
-        self.last_words = ""
+        self.last_stderr_line = ""
         with ExitStack() as undo:
             self.folder = tempfile.mkdtemp(prefix="equipoise-")
             undo.callback(shutil.rmtree, self.folder, ignore_errors=True)
@@ -80,7 +80,7 @@ class Worker:
             undo.callback(os.close, self._lifeline)
             try:
                 self._guard = subprocess.Popen(
-                    ["/bin/sh", "-c", GUARD, "equipoise-guard", str(self.process.pid), self.folder],
+                    ["/bin/sh", "-c", WATCHDOG, "equipoise-guard", str(self.process.pid), self.folder],
                     stdin=reading,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
@@ -94,13 +94,13 @@ class Worker:
     def _errors(self) -> Path:
         return Path(self.folder, "stderr")
 
-    def replies(self, request: bytes, deadline: float | None, shared: Any) -> Iterator[tuple[Kind, Any]]:
+    def replies(self, request: bytes, deadline: float | None, shared: Any) -> Iterator[tuple[MessageKind, Any]]:
         """Send a request and yield what comes back until the process ends; at the deadline it is killed.
 
         What it had said by then is still read. `deadline` is in seconds of `time.monotonic`; `shared` is the problem.
         """
         self._hand_over_outputs()
-        pending, heard = memoryview(request), bytearray()
+        pending, buffer = memoryview(request), bytearray()
         while True:
             left = LOOK_S if deadline is None else deadline - time.monotonic()
             if left <= 0 and deadline is not None:
@@ -127,8 +127,8 @@ class Worker:
                     return
                 if not received:
                     return
-                heard += received
-                yield from _messages(heard, shared)
+                buffer += received
+                yield from _messages(buffer, shared)
 
     def _hand_over_outputs(self) -> None:
         """Give the worker our standard output and error as they are now: they may have changed since it started."""
@@ -178,7 +178,7 @@ class Worker:
         self.kill()
         with suppress(OSError):
             lines = self._errors.read_text(errors="replace").strip().splitlines()
-            self.last_words = lines[-1][:200] if lines else ""
+            self.last_stderr_line = lines[-1][:200] if lines else ""
         ended = self._reap(patience)
         self._close()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -221,18 +221,18 @@ def module_path() -> list[str]:
     return [*here, *(entry for entry in sys.path if isinstance(entry, str) and entry)]
 
 
-def _messages(heard: bytearray, shared: Any) -> Iterator[tuple[Kind, Any]]:
+def _messages(buffer: bytearray, shared: Any) -> Iterator[tuple[MessageKind, Any]]:
     """Take the whole messages off the front of what was heard."""
-    while len(heard) >= HEADER.size:
-        end = HEADER.size + HEADER.unpack_from(heard)[0]
-        if len(heard) < end:
+    while len(buffer) >= HEADER.size:
+        end = HEADER.size + HEADER.unpack_from(buffer)[0]
+        if len(buffer) < end:
             return
-        body = bytes(memoryview(heard)[HEADER.size : end])
-        del heard[:end]
+        body = bytes(memoryview(buffer)[HEADER.size : end])
+        del buffer[:end]
         try:
-            message: tuple[Kind, Any] = unframed(body, shared)
+            message: tuple[MessageKind, Any] = unframed(body, shared)
         except Exception as error:
-            message = (Kind.UNREADABLE, words_of(error))
+            message = (MessageKind.UNREADABLE, error_text(error))
         yield message
 
 

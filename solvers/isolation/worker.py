@@ -13,13 +13,13 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 from ...formulations.errors import EquipoiseError, InvalidInput
-from ..answers import words_of
+from ..answers import error_text
 from ..backend import Backend
 from ..reductions.run import run_backend
 from ..registry import find_backend
-from .messages import HEADER, Kind, Request, Surroundings, framed, unframed
+from .messages import HEADER, MessageKind, ProcessContext, Request, framed, unframed
 
-Reply = tuple[Kind, Any]
+Reply = tuple[MessageKind, Any]
 
 
 class Channel:
@@ -69,7 +69,7 @@ class Reports:
     def __call__(self, objective: float | None, bound: float, incumbent: Any = None) -> None:
         """Send one report, unless it cannot be pickled."""
         with suppress(Exception):
-            frame = framed((Kind.PROGRESS, (objective, bound, incumbent)), self._problem)
+            frame = framed((MessageKind.PROGRESS, (objective, bound, incumbent)), self._problem)
             with self._lock:
                 if self._wanted:
                     self._channel.send(frame)
@@ -109,15 +109,15 @@ def _served(channel: Channel, temporary: str) -> bytes:
     try:
         reply, problem = _run(channel, frames, temporary)
     except EquipoiseError as error:
-        reply = Kind.RAISED, error
+        reply = MessageKind.RAISED, error
     except BaseException as error:  # sys.exit() of a backend ends its request, and nothing else
-        reply = (Kind.MEMORY, None) if _is_of_memory(error) else (Kind.FAILED, words_of(error))
+        reply = (MessageKind.MEMORY, None) if _is_of_memory(error) else (MessageKind.FAILED, error_text(error))
     _allow(None)
     return _sendable(reply, problem)
 
 
 def _run(channel: Channel, frames: list[bytearray], temporary: str) -> tuple[Reply, Any]:
-    _settle(unframed(frames[0]), temporary)
+    _apply_context(unframed(frames[0]), temporary)
     loading = "backend"
     try:
         given = unframed(frames[1])
@@ -126,7 +126,7 @@ def _run(channel: Channel, frames: list[bytearray], temporary: str) -> tuple[Rep
     except Exception as error:
         if _is_of_memory(error) or isinstance(error, EquipoiseError):
             raise
-        return (Kind.UNLOADABLE, (loading, words_of(error))), None
+        return (MessageKind.UNLOADABLE, (loading, error_text(error))), None
     frames.clear()  # the problem is large, and one copy of it enough
     backend: Backend = find_backend(given) if isinstance(given, str) else given
     task, options = request.task, request.options
@@ -134,12 +134,12 @@ def _run(channel: Channel, frames: list[bytearray], temporary: str) -> tuple[Rep
         options = options.with_time(max(0.0, options.time_limit - (time.monotonic() - request.handed_over)))
     reports = Reports(channel, task.problem)
     try:
-        return (Kind.ANSWER, run_backend(backend, task, options, reports)), task.problem
+        return (MessageKind.ANSWER, run_backend(backend, task, options, reports)), task.problem
     finally:
         reports.close()
 
 
-def _settle(around: Surroundings, temporary: str) -> None:
+def _apply_context(around: ProcessContext, temporary: str) -> None:
     """Take on the surroundings of the caller's process, as they are now."""
     sys.path[:] = around.path
     if around.folder is not None:
@@ -163,7 +163,7 @@ def _allow(memory: int | None) -> None:
 
 def _is_of_memory(error: BaseException) -> bool:
     """Whether an exception says that there is too little memory: a library that cannot be loaded says so in words."""
-    words = words_of(error).lower()
+    words = error_text(error).lower()
     told = "cannot allocate memory" in words or "failed to map segment" in words
     return isinstance(error, MemoryError) or (isinstance(error, OSError | ImportError) and told)
 
@@ -173,15 +173,15 @@ def _sendable(reply: Reply, problem: Any) -> bytes:
     kind, content = reply
     try:
         frame = framed(reply, problem)
-        if kind is Kind.RAISED:
+        if kind is MessageKind.RAISED:
             unframed(frame[HEADER.size :], problem)  # an error with arguments of its own may not come back
         return frame
     except Exception as error:
-        if kind is not Kind.RAISED:
-            return framed((Kind.FAILED, f"its answer cannot be sent: {words_of(error)}"))
+        if kind is not MessageKind.RAISED:
+            return framed((MessageKind.FAILED, f"its answer cannot be sent: {error_text(error)}"))
     if isinstance(content, InvalidInput):
-        return framed((Kind.RAISED, InvalidInput(content.field, str(content.value), content.why, content.index)))
-    return framed((Kind.RAISED, EquipoiseError(str(content))))
+        return framed((MessageKind.RAISED, InvalidInput(content.field, str(content.value), content.why, content.index)))
+    return framed((MessageKind.RAISED, EquipoiseError(str(content))))
 
 
 def _flush(*streams: TextIO) -> None:

@@ -18,7 +18,7 @@ from ..deadline import Deadline
 from ..options import Options
 from ..result import Limit
 from ..selection import checked_problem
-from .decomposition import Crowd, Mix, best_level, best_sum
+from .decomposition import ConvexCombination, JobGroups, best_level, best_sum
 from .side_constraints import solve_with_rows
 from .tie_break import MATCHED, nearest_shares
 
@@ -87,10 +87,10 @@ def nearest_optimum(problem: LevelShares | MaxSumThroughput) -> GpuShares:
 def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], bool]:
     first = problem.groups.first
     worth = problem.rates if isinstance(problem, MaxSumThroughput) else problem.worth
-    crowd = Crowd.in_groups(problem, problem.groups, worth)
+    job_groups = JobGroups.in_groups(problem, problem.groups, worth)
     if isinstance(problem, MaxSumThroughput):
         least, reward, level_prices = np.zeros(len(first)), 1.0, None
-        mix = best_sum(crowd, deadline)
+        mix = best_sum(job_groups, deadline)
         face = prices = mix.prices
         rounds, finished = mix.rounds, mix.finished
         stated = f"{rounds} rounds of prices"
@@ -98,49 +98,51 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
         caps = problem.highest[first]
         reward = 0.0
         filling = isinstance(problem, MaxMinFairness) and problem.water_filling
-        least, stages = _levels(crowd, caps, filling, deadline)
+        least, stages = _levels(job_groups, caps, filling, deadline)
         mix, finished = stages[-1], all(stage.finished for stage in stages)
         level_prices = np.array([stage.prices for stage in stages]) if filling else None
         face = np.sum([stage.prices for stage in stages], axis=0)
-        prices = _per_level(crowd, stages[0].prices, least if not filling else np.full(len(first), least.min()))
+        prices = _per_level(job_groups, stages[0].prices, least if not filling else np.full(len(first), least.min()))
         stated = f"{sum(stage.rounds for stage in stages)} rounds of prices"
         if filling:
             stated += f", {len(stages)} level(s) that prices bind or that end it"
     notes = [f"{len(first)} groups of {problem.num_jobs} jobs, {stated}"]
-    shares, fault = np.zeros_like(crowd.worth), math.inf
+    shares, fault = np.zeros_like(job_groups.worth), math.inf
     if finished:
         targets = problem.isolated(problem.gangs[first])
-        shares, fault = nearest_shares(crowd, problem.runnable[first], face, reward, least, targets)
+        shares, fault = nearest_shares(job_groups, problem.runnable[first], face, reward, least, targets)
     if not fault <= MATCHED:
-        shares = _mixed(crowd, mix, reward, least)
+        shares = _mixed(job_groups, mix, reward, least)
         notes.append("a mix of answers to prices: ties among optima are not broken by distance")
     else:
         notes.append("of all optima the nearest to isolated shares")
-    plan = GpuShares(_sound(crowd, shares)[problem.groups.of_job], prices, 0.0, level_prices)
+    plan = GpuShares(_within_capacity(job_groups, shares)[problem.groups.of_job], prices, 0.0, level_prices)
     return plan, notes, finished
 
 
-def _sound(crowd: Crowd, shares: Floats) -> Floats:
+def _within_capacity(job_groups: JobGroups, shares: Floats) -> Floats:
     """Return shares by group scaled down to what there is: rounding, or a mix, may use a little more."""
     shares = shares / np.maximum(1.0, shares.sum(axis=1, keepdims=True))
-    used = (crowd.gangs * crowd.counts) @ shares
-    return np.asarray(shares * np.minimum(1.0, crowd.gpus / np.maximum(used, crowd.gpus)))
+    used = (job_groups.gangs * job_groups.counts) @ shares
+    return np.asarray(shares * np.minimum(1.0, job_groups.gpus / np.maximum(used, job_groups.gpus)))
 
 
-def _levels(crowd: Crowd, highest: Floats, filling: bool, deadline: Deadline) -> tuple[Floats, list[Mix]]:
+def _levels(
+    job_groups: JobGroups, highest: Floats, filling: bool, deadline: Deadline
+) -> tuple[Floats, list[ConvexCombination]]:
     """Return the level that each group reaches in the optimum, and what was found level by level."""
     from ...formulations.shares.kernels import within_reach
 
     caps = highest.copy() if filling else np.full(len(highest), highest.min())
-    stages: list[Mix] = []
+    stages: list[ConvexCombination] = []
     while True:
         rounding = 0.1 * ROUNDING * (1 + 10 * len(stages))
-        level, mix = best_level(crowd, caps, deadline, rounding)
+        level, mix = best_level(job_groups, caps, deadline, rounding)
         stages.append(mix)
         least = np.minimum(level, caps)
         if not filling or not mix.prices.any() or not mix.finished:
             return least, stages
-        reach = within_reach(crowd.worth, crowd.gangs, mix.prices, least, rounding)
+        reach = within_reach(job_groups.worth, job_groups.gangs, mix.prices, least, rounding)
         above = caps > level
         if not above.any():
             return least, stages
@@ -148,20 +150,22 @@ def _levels(crowd: Crowd, highest: Floats, filling: bool, deadline: Deadline) ->
         caps[rise <= max(HELD, HARDER * rise.min())] = level
 
 
-def _per_level(crowd: Crowd, prices: Floats, least: Floats) -> Floats:
+def _per_level(job_groups: JobGroups, prices: Floats, least: Floats) -> Floats:
     """Return prices scaled to units of the level: what the level would rise by with one more GPU."""
     from ...formulations.shares.kernels import cheapest
 
-    slope = cheapest(crowd.worth, crowd.gangs, crowd.counts, prices, 0.0, least, 0.0, np.zeros(len(prices)))[1]
+    slope = cheapest(
+        job_groups.worth, job_groups.gangs, job_groups.counts, prices, 0.0, least, 0.0, np.zeros(len(prices))
+    )[1]
     return prices / slope if slope > 0 else prices
 
 
-def _mixed(crowd: Crowd, mix: Mix, reward: float, least: Floats) -> Floats:
+def _mixed(job_groups: JobGroups, mix: ConvexCombination, reward: float, least: Floats) -> Floats:
     from ...formulations.shares.kernels import add_cheapest
 
-    shares = np.zeros_like(crowd.worth)
+    shares = np.zeros_like(job_groups.worth)
     for weight, prices in mix.parts:
-        add_cheapest(crowd.worth, crowd.gangs, prices, reward, least, weight, shares)
+        add_cheapest(job_groups.worth, job_groups.gangs, prices, reward, least, weight, shares)
     return shares
 
 

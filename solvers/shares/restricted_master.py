@@ -7,12 +7,12 @@ import numpy as np
 from ...formulations.arrays import Floats
 
 # Reduced costs below this share of the largest value count as none.
-NOTHING = 1e-13
+REDUCED_COST_TOLERANCE = 1e-13
 # Pivots of one call; a call on a handful of proposals takes a few.
 MOST_PIVOTS = 1000
 
 
-class Master:
+class RestrictedMaster:
     """Maximise ``values.z`` over z >= 0 with ``proposals z <= limits``, the proposals added one at a time.
 
     A simplex method. The rows are few (types of GPU, and perhaps one more) and at least 0, so that the start with
@@ -62,7 +62,7 @@ class Master:
         self._values[self._count] = value
         self._count += 1
         table, values = self._table[:, : self._count], self._values[: self._count]
-        nothing = NOTHING * float(values.max())
+        nothing = REDUCED_COST_TOLERANCE * float(values.max())
         for _ in range(MOST_PIVOTS):
             matrix = table[:, self.basis]
             self.prices = np.asarray(np.linalg.solve(matrix.T, values[self.basis]), dtype=np.float64)

@@ -15,7 +15,7 @@ from ..deadline import Deadline
 from ..external.highs import BACKEND as HIGHS
 from ..options import Options
 from ..reductions.run import run_backend
-from .decomposition import Crowd
+from .decomposition import JobGroups
 from .tie_break import MATCHED, nearest_shares
 
 # What a nearer optimum may lose of the objective by rounding.
@@ -65,10 +65,10 @@ def _nearer(problem: MaxSumThroughput, plan: GpuShares) -> GpuShares | None:
     first, prices, budget = problem.groups.first, problem.prices_of(plan), None
     if problem.costs_per_s is not None and problem.budget_per_s is not None:
         prices, budget = np.append(prices, plan.budget_price), (problem.costs_per_s, problem.budget_per_s)
-    crowd = Crowd.in_groups(problem, problem.groups, problem.rates)
+    job_groups = JobGroups.in_groups(problem, problem.groups, problem.rates)
     targets = problem.isolated(problem.gangs[first])
     least = problem.least[first]
-    shares, fault = nearest_shares(crowd, problem.runnable[first], prices, 1.0, least, targets, budget)
+    shares, fault = nearest_shares(job_groups, problem.runnable[first], prices, 1.0, least, targets, budget)
     if not fault <= MATCHED:
         return None
     nearer = replace(plan, shares=problem.sound(shares[problem.groups.of_job]))

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.arrays import Floats
-from .decomposition import Crowd
-from .restricted_master import NOTHING
+from .decomposition import JobGroups
+from .restricted_master import REDUCED_COST_TOLERANCE
 from .tie_break_kernels import faces, lift, nearest, settle
 
 # Reduced costs, and prices, below this share of the largest count as 0. Real differences are larger, rounding is not.
@@ -22,7 +22,7 @@ MATCHED = 1e-9
 
 
 def nearest_shares(
-    crowd: Crowd,
+    job_groups: JobGroups,
     runs: NDArray[np.bool_],
     prices: Floats,
     reward: float,
@@ -56,28 +56,28 @@ def nearest_shares(
     fault : float
         0 if the prices are optimal, but for rounding.
     """
-    groups, kinds = crowd.worth.shape
+    groups, kinds = job_groups.worth.shape
     # What is scarce, by what a GPU of each type takes of it: the GPUs themselves, and the budget in the same unit.
-    takes, limits = np.eye(kinds), crowd.gpus
+    takes, limits = np.eye(kinds), job_groups.gpus
     if budget is not None:
-        unit = float(crowd.gpus.sum()) / budget[1]
+        unit = float(job_groups.gpus.sum()) / budget[1]
         takes, limits = np.vstack([takes, budget[0] * unit]), np.append(limits, budget[1] * unit)
         prices = np.append(prices[:-1], prices[-1] / unit)
     open_, tight = np.zeros((groups, kinds), dtype=np.bool_), np.zeros(groups, dtype=np.int64)
     paid = prices * limits
-    prices = np.where(paid > NOTHING * paid.max(), prices, 0.0)
-    total = reward * max(float((crowd.worth.max(axis=1) * crowd.counts).sum()), 1e-300)
-    floors = UNRESOLVED * total / crowd.counts
-    faces(crowd.worth, runs, crowd.gangs, prices @ takes, reward, least, TIED, floors, open_, tight)
+    prices = np.where(paid > REDUCED_COST_TOLERANCE * paid.max(), prices, 0.0)
+    total = reward * max(float((job_groups.worth.max(axis=1) * job_groups.counts).sum()), 1e-300)
+    floors = UNRESOLVED * total / job_groups.counts
+    faces(job_groups.worth, runs, job_groups.gangs, prices @ takes, reward, least, TIED, floors, open_, tight)
     shares = np.zeros((groups, kinds))
-    free = np.flatnonzero(settle(crowd.worth, open_, tight, least, shares))
-    left = limits - takes @ ((crowd.gangs * crowd.counts) @ shares)
+    free = np.flatnonzero(settle(job_groups.worth, open_, tight, least, shares))
+    left = limits - takes @ ((job_groups.gangs * job_groups.counts) @ shares)
     priced = paid > max(TIED * float(paid.max()), 10.0 * UNRESOLVED * total)
-    weights, size = np.zeros(len(limits)), max(float((crowd.gangs**2 * crowd.counts)[free].sum()), 1e-300)
+    weights, size = np.zeros(len(limits)), max(float((job_groups.gangs**2 * job_groups.counts)[free].sum()), 1e-300)
 
     def at(weights: Floats) -> tuple[float, Floats, Floats]:
         usage, curvature = np.zeros(kinds), np.zeros((kinds, kinds))
-        jobs = (free, crowd.worth, open_, tight, least, crowd.gangs, crowd.counts, targets)
+        jobs = (free, job_groups.worth, open_, tight, least, job_groups.gangs, job_groups.counts, targets)
         value = nearest(*jobs, weights @ takes, shares, usage, curvature)
         return value - float(weights @ left), takes @ usage - left, takes @ curvature @ takes.T
 
@@ -118,6 +118,6 @@ def nearest_shares(
                 value, excess, curvature = at(weights)
                 break
             weights, value, excess, curvature = trial, risen, next_excess, next_curvature
-    lift(crowd.worth, open_, least, shares)
+    lift(job_groups.worth, open_, least, shares)
     miss = np.where(priced, np.abs(excess), np.maximum(excess, 0.0)) / limits
     return shares, float(miss.max())

@@ -261,8 +261,8 @@ def _answer(program: Program, cones: Cones, solution: Any, status: str, options:
         return Answer(claim=Claim.INFEASIBLE, message=message, ray=duals)
     values = cones.values(np.asarray(solution.x, dtype=np.float64))
     clipped = np.clip(values, program.lower, program.upper)
-    sound = bool(np.isfinite(values).all()) and program.residuals_at(clipped).worst <= options.feasibility_tol
-    if not sound and status not in SOLVED:
+    feasible = bool(np.isfinite(values).all()) and program.residuals_at(clipped).worst <= options.feasibility_tol
+    if not feasible and status not in SOLVED:
         limit = LIMITS.get(status)
         return Answer(claim=Claim.STOPPED if limit else Claim.FAILED, limit=limit, message=message)
     slopes = cones.slopes(z, len(program.log_weights))
@@ -270,7 +270,7 @@ def _answer(program: Program, cones: Cones, solution: Any, status: str, options:
         claim=Claim.SOLVED if status in SOLVED else Claim.STOPPED,
         limit=None if status in SOLVED else LIMITS.get(status, Limit.METHOD),
         message=message,
-        values=clipped if sound else values,
+        values=clipped if feasible else values,
         duals=flip * duals,
         reduced_costs=flip * _reduced(program, duals, slopes),
         slopes=slopes,

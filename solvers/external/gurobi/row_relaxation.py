@@ -88,7 +88,7 @@ class _Envelopes:
         Of each segment.
     starts, slopes, heights : ndarray of float, shape (S,)
         Of the line through each segment: where it starts, its slope, and its height at 0.
-    insides : Csr
+    log_argument_rows : Csr
         Row k holds minus what is inside logarithm k, over the program's own columns.
     offsets, least : ndarray of float, shape (K,)
         Offset of what is inside, and its least value.
@@ -101,7 +101,7 @@ class _Envelopes:
     starts: Floats
     slopes: Floats
     heights: Floats
-    insides: Csr
+    log_argument_rows: Csr
     offsets: Floats
     least: Floats
     guarded: Indices
@@ -129,7 +129,7 @@ class _Envelopes:
             starts=starts,
             slopes=slopes,
             heights=reached - slopes * starts,
-            insides=Csr(starts_of(np.bincount(row[inside] - m, minlength=K)), columns, values),
+            log_argument_rows=Csr(starts_of(np.bincount(row[inside] - m, minlength=K)), columns, values),
             offsets=offsets,
             least=least,
             guarded=np.flatnonzero(np.bincount(row[inside] - m, weights=most, minlength=K) > offsets - least),
@@ -145,16 +145,18 @@ class _Envelopes:
         n, m, K = self._sizes
         given, lines = self.given, np.flatnonzero(chosen)
         term = self.term[lines]
-        lengths = np.diff(self.insides.starts)[term]
-        entries = np.repeat(self.insides.starts[term], lengths) + _ranks(lengths)
+        lengths = np.diff(self.log_argument_rows.starts)[term]
+        entries = np.repeat(self.log_argument_rows.starts[term], lengths) + _ranks(lengths)
         slopes = np.repeat(self.slopes[lines], lengths)
-        tilted = Csr(starts_of(lengths), self.insides.columns[entries], self.insides.values[entries] * slopes)
+        tilted = Csr(
+            starts_of(lengths), self.log_argument_rows.columns[entries], self.log_argument_rows.values[entries] * slopes
+        )
         rows = side_by_side(tilted, Csr(np.arange(len(lines) + 1), n + term, np.ones(len(lines))))
         first = slice(0, given.matrix.starts[m])
         original = Csr(given.matrix.starts[: m + 1], given.matrix.columns[first], given.matrix.values[first])
-        guards, at = np.diff(self.insides.starts)[self.guarded], self.insides.starts[self.guarded]
+        guards, at = np.diff(self.log_argument_rows.starts)[self.guarded], self.log_argument_rows.starts[self.guarded]
         entries = np.repeat(at, guards) + _ranks(guards)
-        guard = Csr(starts_of(guards), self.insides.columns[entries], self.insides.values[entries])
+        guard = Csr(starts_of(guards), self.log_argument_rows.columns[entries], self.log_argument_rows.values[entries])
         below = self.heights[lines] + self.slopes[lines] * self.offsets[term]
         G, free = len(self.guarded), np.full(K, np.inf)
         return Program(
@@ -178,7 +180,7 @@ class _Envelopes:
 
     def inside(self, values: Floats) -> Floats:
         """Return what is inside each logarithm, shape (K,), in the unit of its segments."""
-        return np.maximum(self.offsets - self.insides.times(values), 0.0)
+        return np.maximum(self.offsets - self.log_argument_rows.times(values), 0.0)
 
     def violated(self, values: Floats) -> NDArray[np.bool_]:
         """Return the line that holds at each logarithm's place, where the height found is above it, shape (S,)."""

@@ -112,9 +112,9 @@ class Cbc(PyomoSolver):
         if found.has_point:
             load(call.model, results)
         if call.started and not whole:
-            return replace(found, fate="warm start not used: CBC takes one for integer programs only")
+            return replace(found, warm_start_note="warm start not used: CBC takes one for integer programs only")
         if call.started and "MIPStart provided solution" not in log:
-            return replace(found, fate="warm start dropped: CBC could build no solution of it")
+            return replace(found, warm_start_note="warm start dropped: CBC could build no solution of it")
         return found
 
 

@@ -42,12 +42,12 @@ class PyomoHighs(PyomoSolver):
                 raise InvalidInput(field, value, "HiGHS does not take this option or value")
         return own
 
-    def fate(self, program: Program, start: Floats, options: Options) -> str:
+    def warm_start_note(self, program: Program, start: Floats, options: Options) -> str:
         """Return what becomes of a warm start: Pyomo fills up with zeros what is not given."""
         given = int(np.isfinite(start).sum())
         if given < program.num_columns:
             return f"warm start: {given} of {program.num_columns} columns given, the others count as 0"
-        return super().fate(program, start, options)
+        return super().warm_start_note(program, start, options)
 
     def run(self, call: Call) -> Outcome:
         """Run HiGHS in this process; once more if it holds on to an earlier number of threads."""

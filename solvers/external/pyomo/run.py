@@ -75,7 +75,7 @@ class Outcome:
         That the solver states.
     within : float or None
         Or how far from the solution's objective it proves its search to have ended.
-    fate : str
+    warm_start_note : str
         What became of a warm start, if the solver says.
     """
 
@@ -88,7 +88,7 @@ class Outcome:
     within: float | None = None
     duals: Floats | None = None
     notes: tuple[str, ...] = ()
-    fate: str = ""
+    warm_start_note: str = ""
 
 
 class PyomoSolver(Backend):
@@ -144,7 +144,9 @@ class PyomoSolver(Backend):
         if found.claim in (Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED):
             found = self._settled(found, stated, own, deadline)
         duals = None if found.duals is None else found.duals[: program.num_rows]
-        fate = () if task.start is None else (found.fate or self.fate(program, task.start, options),)
+        warm_start_note = (
+            () if task.start is None else (found.warm_start_note or self.warm_start_note(program, task.start, options),)
+        )
         return Answer(
             claim=found.claim,
             limit=found.limit,
@@ -153,14 +155,14 @@ class PyomoSolver(Backend):
             bound=found.bound,
             duals=duals,
             reduced_costs=None if duals is None or len(program.log_weights) else _reduced_costs(program, duals),
-            notes=(*fate, *found.notes),
+            notes=(*warm_start_note, *found.notes),
         )
 
     def stated(self, program: Program, start: Floats | None) -> tuple[Program, Floats | None]:
         """Return the program and the start as the solver had better have them: columns and rows may come last."""
         return program, start
 
-    def fate(self, program: Program, start: Floats, options: Options) -> str:
+    def warm_start_note(self, program: Program, start: Floats, options: Options) -> str:
         """Return what becomes of a warm start."""
         given = int(np.isfinite(start).sum())
         if given < program.num_columns:

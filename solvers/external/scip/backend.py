@@ -81,10 +81,10 @@ class Scip(Backend):
         finally:
             scip.free()
         if answer.claim is Claim.INFEASIBLE_OR_UNBOUNDED:
-            return self._told_apart(task, options, answer, deadline)
+            return self._infeasible_or_unbounded(task, options, answer, deadline)
         return answer
 
-    def _told_apart(self, task: Task, options: Options, answer: Answer, deadline: Deadline) -> Answer:
+    def _infeasible_or_unbounded(self, task: Task, options: Options, answer: Answer, deadline: Deadline) -> Answer:
         """Return which of infeasible and unbounded it is: without an objective, a program is not unbounded."""
         scip = self._model(task, options, feasibility_only=True)
         try:
@@ -128,14 +128,14 @@ def _start(scip: ScipModel, start: Floats | None, options: Options, on_progress:
         return ()
     program, given = scip.program, np.isfinite(start)
     worst = program.residuals_at(start).worst
-    sound = worst <= options.feasibility_tol
-    objective = program.objective_at(start) if sound else math.nan
+    feasible = worst <= options.feasibility_tol
+    objective = program.objective_at(start) if feasible else math.nan
     accepted = f"warm start accepted, objective {objective:.12g}"
     if scip.linear:
-        scip.fallback = start if sound else None
-        use = f"{accepted}, to fall back on" if sound else "warm start dropped"
+        scip.fallback = start if feasible else None
+        use = f"{accepted}, to fall back on" if feasible else "warm start dropped"
         return (f"{use}: SCIP's simplex method does not start from a point",)
-    if sound:  # SCIP does not report it as an incumbent
+    if feasible:  # SCIP does not report it as an incumbent
         scip.fallback = start
         scip.offer(start)
         on_progress(objective, scip.nothing, start)

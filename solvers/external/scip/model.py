@@ -171,19 +171,19 @@ class ScipModel:
 
     def listen(self, on_progress: Progress) -> list[Exception]:
         """Report incumbents and bounds while SCIP runs; return the list that takes what `on_progress` raises."""
-        ear = _ear()(self, on_progress)
-        self.model.includeEventhdlr(ear, "progress", "reports incumbents and bounds")
-        raised: list[Exception] = ear.raised
+        handler = _event_handler()(self, on_progress)
+        self.model.includeEventhdlr(handler, "progress", "reports incumbents and bounds")
+        raised: list[Exception] = handler.raised
         return raised
 
 
-def _ear() -> Any:
+def _event_handler() -> Any:
     """Return the class of event handlers; made here, as pyscipopt is imported only where it is used."""
     from pyscipopt import SCIP_EVENTTYPE, Eventhdlr
 
     events = (SCIP_EVENTTYPE.BESTSOLFOUND, SCIP_EVENTTYPE.DUALBOUNDIMPROVED)
 
-    class Ear(Eventhdlr):  # type: ignore[misc]
+    class ProgressHandler(Eventhdlr):  # type: ignore[misc]
         """Reports incumbents and bounds; the incumbents' values while reading them takes a small share of the time.
 
         Values that are passed over are read at a later event.
@@ -223,7 +223,7 @@ def _ear() -> Any:
             if read:
                 self.unread, self.spent = False, self.spent + time.perf_counter() - now
 
-    return Ear
+    return ProgressHandler
 
 
 def _add_columns(model: Any, program: Program, *, feasibility_only: bool) -> list[Any]:

@@ -20,7 +20,7 @@ from ...options import Options
 from ...result import CLOSED_GAP
 from ..blas_threads import blas_threads
 from .pairs import Edges
-from .pricing import Wants
+from .pricing import NormalizedMarket
 from .sifting import Sifting, Watch
 
 MOST_STEPS = 500
@@ -72,12 +72,12 @@ class _Linear:
         self.given, self.options, self.on_progress = given, options, on_progress
         self.market = given.static if isinstance(given, VolatileFisherMarket) else given
         self.total = self.market.total_budget
-        self.wants = Wants(self.market)
+        self.normalized = NormalizedMarket(self.market)
         # Welfare is counted where budgets sum to 1 and a buyer's best good is worth 1.
-        self.shift = float(self.wants.budgets @ np.log(self.market.largest))
+        self.shift = float(self.normalized.budgets @ np.log(self.market.largest))
         gap = max(options.rel_gap, CLOSED_GAP, options.abs_gap / self.total)
-        watch = Watch(tolerance=MARGIN * gap, deadline=deadline, most_steps=most_steps, tell=self._tell)
-        self.sifting = Sifting(self.wants, watch)
+        watch = Watch(tolerance=MARGIN * gap, deadline=deadline, most_steps=most_steps, report=self._report)
+        self.sifting = Sifting(self.normalized, watch)
         self.notes: list[str] = []
         self.start: Equilibrium | None = None
         self.told = time.perf_counter()
@@ -93,7 +93,9 @@ class _Linear:
         closed = sifting.best.gap <= sifting.watch.tolerance
         limit = None if closed else sifting.run()
         pairs = ", ".join(f"{count:,}" for count in sifting.selections) or "no"
-        self.notes.append(f"{sifting.watch.steps} steps on {pairs} of {self.wants.num_pairs:,} pairs of buyer and good")
+        self.notes.append(
+            f"{sifting.watch.steps} steps on {pairs} of {self.normalized.num_pairs:,} pairs of buyer and good"
+        )
         return Answer(
             claim=Claim.STOPPED if limit else Claim.SOLVED,
             limit=limit,
@@ -119,7 +121,7 @@ class _Linear:
         prices = None
         if best.proof is not None:
             prices = np.zeros(market.num_goods)
-            prices[self.wants.goods] = best.proof
+            prices[self.normalized.goods] = best.proof
             prices = market.normal_prices(prices / market.capacities)
         if best.solution is not None:
             allocation = self._allocation(*best.solution)
@@ -137,7 +139,7 @@ class _Linear:
 
     def _allocation(self, edges: Edges, shares: Floats) -> Any:
         """Return shares of the capacities as an allocation of the market's own kind."""
-        goods = self.wants.goods[edges.good]
+        goods = self.normalized.goods[edges.good]
         amounts = shares * self.market.capacities[goods]
         shape = (self.market.num_buyers, self.market.num_goods)
         if self.market.is_sparse:
@@ -153,11 +155,11 @@ class _Linear:
 
         In a dense market everybody gets some of everything.
         """
-        market, budgets = self.market, self.wants.budgets
+        market, budgets = self.market, self.normalized.budgets
         if not market.is_sparse:
             return budgets[:, None] * market.capacities
         allocation: Any = market.utilities.copy()
-        buyer, good = self.wants.everything()
+        buyer, good = self.normalized.everything()
         allocation.data = (
             budgets[buyer] * (market.capacities / np.bincount(good, budgets[buyer], market.num_goods))[good]
         )
@@ -184,9 +186,9 @@ class _Linear:
     def _worth_of_goods(self, prices: Floats) -> Floats:
         """Return what the goods' whole capacities cost, of the wanted goods, in the unit of budgets that sum to 1."""
         worth = self.market.normal_prices(prices) * self.market.capacities / self.total
-        return np.asarray(worth[self.wants.goods])
+        return np.asarray(worth[self.normalized.goods])
 
-    def _tell(self, steps: int, welfare: float, bound: float, pairs: int) -> None:
+    def _report(self, steps: int, welfare: float, bound: float, pairs: int) -> None:
         objective, proved = self.total * (welfare + self.shift), self.total * (bound + self.shift)
         if self.options.log:
             gap = bound - welfare

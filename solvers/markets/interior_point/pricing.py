@@ -35,7 +35,7 @@ class Prices:
     bound: float
 
 
-class Wants:
+class NormalizedMarket:
     """All that a market wants, in units in which every capacity is 1, budgets sum to 1, and a buyer's best good is 1.
 
     Goods that nobody wants are left out: K counts the others.

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....formulations.arrays import Floats, Indices
 from .pairs import Edges
-from .pricing import Wants
+from .pricing import NormalizedMarket
 
 # Buyers spend by worth per money to the power of 2**sharpness, which rises by 1 from the first to the last.
 FIRST_SHARPNESS, LAST_SHARPNESS = 1, 14
@@ -56,24 +56,24 @@ class Rough:
     welfare: float
 
 
-def rough_prices(wants: Wants, enough: float) -> Rough:
+def rough_prices(normalized: NormalizedMarket, enough: float) -> Rough:
     """Sharpen soft demand until the gap that it leaves is small enough, or shrinks too slowly.
 
     In a dense market all pairs are asked for while most matter; in a sparse one they are listed from the start.
     """
-    prices, sharpness = wants.first_prices(), FIRST_SHARPNESS
-    if not wants.market.is_sparse:
-        buyers = wants.sample(max(SAMPLE_ENTRIES // wants.num_goods, SAMPLE_BUYERS * wants.num_goods))
-        few = min(LIST_SHARE, LIST_PAIRS * (wants.num_buyers + wants.num_goods) / wants.num_pairs)
+    prices, sharpness = normalized.first_prices(), FIRST_SHARPNESS
+    if not normalized.market.is_sparse:
+        buyers = normalized.sample(max(SAMPLE_ENTRIES // normalized.num_goods, SAMPLE_BUYERS * normalized.num_goods))
+        few = min(LIST_SHARE, LIST_PAIRS * (normalized.num_buyers + normalized.num_goods) / normalized.num_pairs)
         matter, again = 1.0, False
         while matter > few and sharpness < LAST_SHARPNESS:
-            demand, steepness, matter = _demand_of_all(wants, prices, buyers, sharpness)
+            demand, steepness, matter = _demand_of_all(normalized, prices, buyers, sharpness)
             prices = _moved(prices, demand, steepness, sharpness)
             again = not again and sharpness >= MOVED_TWICE and matter > LIST_SHARE
             sharpness += not again
-    priced = wants.priced(prices)
-    edges = wants.edges(*wants.select(priced, 1.0 - MATTERS ** (0.5**sharpness)))
-    return _sharpened(edges, wants.budgets, priced.prices, sharpness, enough)
+    priced = normalized.priced(prices)
+    edges = normalized.edges(*normalized.select(priced, 1.0 - MATTERS ** (0.5**sharpness)))
+    return _sharpened(edges, normalized.budgets, priced.prices, sharpness, enough)
 
 
 def _sharpened(edges: Edges, budgets: Floats, prices: Floats, sharpness: int, enough: float) -> Rough:
@@ -120,26 +120,28 @@ def _left_by_a_move(edges: Edges) -> float:
     return float(STEP_LEAVES ** (1.0 / moves))
 
 
-def _demand_of_all(wants: Wants, prices: Floats, buyers: Indices, sharpness: int) -> tuple[Floats, Floats, float]:
+def _demand_of_all(
+    normalized: NormalizedMarket, prices: Floats, buyers: Indices, sharpness: int
+) -> tuple[Floats, Floats, float]:
     """Return soft demand for each good, how steep it is, and which share of the last block's pairs matters."""
-    factors = wants.factors(prices)
-    demand, alone = np.zeros(wants.market.num_goods), np.zeros(wants.market.num_goods)
-    room, matter = wants.room(), 1.0
-    for some in wants.blocks(buyers):
-        ratios = np.take(wants.table, some, axis=0, out=room[: len(some)], mode="clip")
+    factors = normalized.factors(prices)
+    demand, alone = np.zeros(normalized.market.num_goods), np.zeros(normalized.market.num_goods)
+    room, matter = normalized.room(), 1.0
+    for some in normalized.blocks(buyers):
+        ratios = np.take(normalized.table, some, axis=0, out=room[: len(some)], mode="clip")
         ratios *= factors
         ratios /= ratios.max(axis=1)[:, None]
         for _ in range(sharpness):
             ratios *= ratios
         totals = ratios.sum(axis=1)
-        rates = wants.budgets[some] / totals
+        rates = normalized.budgets[some] / totals
         demand += rates @ ratios
         matter = np.count_nonzero(ratios > MATTERS) / ratios.size
         ratios *= ratios
         alone += (rates / totals) @ ratios
-    demand, alone = demand[wants.goods], alone[wants.goods]
+    demand, alone = demand[normalized.goods], alone[normalized.goods]
     steepness = 1.0 - alone / np.maximum(demand, TINY)
-    return demand / wants.budgets[buyers].sum(), steepness, matter
+    return demand / normalized.budgets[buyers].sum(), steepness, matter
 
 
 def _moved(prices: Floats, demand: Floats, steepness: Floats, sharpness: int) -> Floats:

@@ -15,7 +15,7 @@ from ...incumbent import Incumbent
 from ...result import Limit
 from .newton import InteriorPoint
 from .pairs import Edges
-from .pricing import Prices, Wants
+from .pricing import NormalizedMarket, Prices
 from .rough_prices import rough_prices
 
 # Pairs that the first selection takes for each buyer and each good: at the optimum a forest trades, one pair for each.
@@ -53,7 +53,7 @@ class End(Enum):
 
 @dataclass(kw_only=True)
 class Watch:
-    """When to stop, and whom to tell.
+    """When to stop, and whom to report.
 
     Attributes
     ----------
@@ -61,14 +61,14 @@ class Watch:
         The gap asked for, where budgets sum to 1.
     deadline : Deadline
     most_steps : int
-    tell : callable
+    report : callable
         Given the number of steps, welfare and bound (where budgets sum to 1), and the pairs in use, at every step.
     """
 
     tolerance: float
     deadline: Deadline
     most_steps: int
-    tell: Callable[[int, float, float, int], None]
+    report: Callable[[int, float, float, int], None]
     steps: int = field(default=0, init=False)
 
     def stops(self) -> Limit | None:
@@ -90,8 +90,8 @@ class Sifting:
         How many pairs each selection had.
     """
 
-    def __init__(self, wants: Wants, watch: Watch) -> None:
-        self.wants, self.watch = wants, watch
+    def __init__(self, normalized: NormalizedMarket, watch: Watch) -> None:
+        self.normalized, self.watch = normalized, watch
         self.best: Incumbent[tuple[Edges, Floats], Floats] = Incumbent()
         self.selections: list[int] = []
         self._priced: Prices | None = None
@@ -104,12 +104,12 @@ class Sifting:
 
     def run(self) -> Limit | None:
         """Search until the gap is closed; return the limit that stopped it, if one did."""
-        wants = self.wants
-        sides = wants.num_buyers + wants.num_goods
+        normalized = self.normalized
+        sides = normalized.num_buyers + normalized.num_goods
         per_side = FIRST_PAIRS[-1]
         if self.watch.stops():
             return self.watch.stops()
-        whole = wants.num_pairs <= max(FEW_PAIRS, FEW_PER_SIDE * sides)
+        whole = normalized.num_pairs <= max(FEW_PAIRS, FEW_PER_SIDE * sides)
         if self._priced is None and not whole:
             self._start_roughly()
             if self.best.gap <= self.watch.tolerance:
@@ -119,10 +119,10 @@ class Sifting:
         point: InteriorPoint | None = None
         anew = self._priced is None
         while True:
-            whole = whole or per_side * sides >= wants.num_pairs
-            edges = wants.edges(*wants.everything()) if whole else self._selected(per_side * sides, point)
+            whole = whole or per_side * sides >= normalized.num_pairs
+            edges = normalized.edges(*normalized.everything()) if whole else self._selected(per_side * sides, point)
             self.selections.append(len(edges))
-            point = InteriorPoint.from_nothing(edges, wants.budgets) if anew else self._near(edges)
+            point = InteriorPoint.from_nothing(edges, normalized.budgets) if anew else self._near(edges)
             end, limit = self._descend(point, whole)
             if end is End.OVER or (whole and anew):
                 return limit
@@ -131,7 +131,7 @@ class Sifting:
 
     def _start_roughly(self) -> None:
         """Start from rough prices and what soft demand hands out at them."""
-        found = rough_prices(self.wants, ENOUGH * self.watch.tolerance)
+        found = rough_prices(self.normalized, ENOUGH * self.watch.tolerance)
         if np.isfinite(found.welfare):
             self.best.improve(found.welfare, (found.edges, found.shares))
         self._try(found.prices)
@@ -139,7 +139,7 @@ class Sifting:
     def _first_pairs(self, sides: int) -> int:
         """Return how many pairs to take for each buyer and each good at the best prices."""
         assert self._priced is not None
-        widths = self.wants.widths_of(self._priced, [each * sides for each in FIRST_PAIRS])
+        widths = self.normalized.widths_of(self._priced, [each * sides for each in FIRST_PAIRS])
         if widths[0] > CLEARLY:
             return FIRST_PAIRS[0]
         enough = [each for each, width in zip(FIRST_PAIRS, widths, strict=True) if width > WIDE * self.best.gap]
@@ -150,29 +150,29 @@ class Sifting:
         assert self._priced is not None
         gap = min(FIRST_GAP, GAP_RATIO * self.best.gap)
         while True:
-            point = InteriorPoint.from_prices(edges, self.wants.budgets, self._priced.prices, gap)
+            point = InteriorPoint.from_prices(edges, self.normalized.budgets, self._priced.prices, gap)
             if point.measure().gap <= gap:
                 return point
             if gap >= MOST_GAP:
-                return InteriorPoint.from_nothing(edges, self.wants.budgets)
+                return InteriorPoint.from_nothing(edges, self.normalized.budgets)
             gap *= GAP_GROWTH
 
     def _selected(self, count: int, point: InteriorPoint | None) -> Edges:
         """Return about so many pairs, the best at the best prices, with those that the point lacked and traded."""
         assert self._priced is not None
         assert self._latest is not None
-        wants, best = self.wants, self._priced
-        buyer, good = wants.select(best, wants.widths_of(best, [count])[0] + 1e-12)
+        normalized, best = self.normalized, self._priced
+        buyer, good = normalized.select(best, normalized.widths_of(best, [count])[0] + 1e-12)
         if point is not None:
-            goods, edges = wants.market.num_goods, point.edges
+            goods, edges = normalized.market.num_goods, point.edges
             spent = point.shares * point.prices[edges.good]
-            at = np.flatnonzero(spent > KEPT_SHARE * self.wants.budgets[edges.buyer])
-            parts = [buyer * goods + good, edges.buyer[at] * goods + wants.goods[edges.good[at]]]
+            at = np.flatnonzero(spent > KEPT_SHARE * self.normalized.budgets[edges.buyer])
+            parts = [buyer * goods + good, edges.buyer[at] * goods + normalized.goods[edges.good[at]]]
             if self._latest is not best:
-                buyer, good = wants.select(self._latest, wants.widths_of(self._latest, [count])[0] + 1e-12)
+                buyer, good = normalized.select(self._latest, normalized.widths_of(self._latest, [count])[0] + 1e-12)
                 parts.append(buyer * goods + good)
             buyer, good = np.divmod(np.unique(np.concatenate(parts)), goods)
-        return wants.edges(buyer, good)
+        return normalized.edges(buyer, good)
 
     def _descend(self, point: InteriorPoint, whole: bool) -> tuple[End, Limit | None]:
         """Step until the gap is closed or a limit is reached, no step helps, or the selection is found to lack pairs.
@@ -197,7 +197,7 @@ class Sifting:
                 lacks = bound - measure.bound > max(0.5 * measure.gap, 0.1 * watch.tolerance)
                 if lacks and not whole and self.best.gap > watch.tolerance:
                     return End.LACKING, None
-            watch.tell(watch.steps, self.best.objective, self.best.bound, len(point.edges))
+            watch.report(watch.steps, self.best.objective, self.best.bound, len(point.edges))
             if self.best.gap <= watch.tolerance:
                 return End.OVER, None
             if stuck:
@@ -212,7 +212,7 @@ class Sifting:
 
     def _try(self, prices: Floats) -> float:
         """Try prices on all pairs; return the bound they prove."""
-        priced = self.wants.priced(prices)
+        priced = self.normalized.priced(prices)
         if self.best.tighten(priced.bound, priced.prices):
             self._priced = priced
         self._latest = priced

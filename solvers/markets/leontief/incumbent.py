@@ -137,8 +137,8 @@ class BestPoint:
             return "warm start rejected: a buyer gets nothing"
         # Within the tolerance it may hand out more than there is, which no plan of ours does.
         prices = np.asarray(plan.prices, dtype=np.float64)
-        sound = self.market.equilibrium(np.asarray(plan.allocation, dtype=np.float64), prices)
-        self._allocation, self._prices = np.asarray(sound.allocation), sound.prices
-        self.objective, self.bound = self.market.welfare(sound.utilities), self.market.bound_at(prices)
-        self._on_progress(self.objective, self.bound, sound)
+        equilibrium_found = self.market.equilibrium(np.asarray(plan.allocation, dtype=np.float64), prices)
+        self._allocation, self._prices = np.asarray(equilibrium_found.allocation), equilibrium_found.prices
+        self.objective, self.bound = self.market.welfare(equilibrium_found.utilities), self.market.bound_at(prices)
+        self._on_progress(self.objective, self.bound, equilibrium_found)
         return f"warm start accepted, welfare {objective:.12g}"

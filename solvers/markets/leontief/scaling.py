@@ -51,7 +51,7 @@ class ScaledLeontief:
     blocks : list of ScaledBlock
     offset : float
         Nash welfare of the market less what the scaled one has, over the sum of the budgets.
-    sound : bool
+    representable : bool
         Whether no number was too large or too small to be scaled.
     """
 
@@ -62,14 +62,14 @@ class ScaledLeontief:
         self._total = market.total_budget
         self.budgets = market.budgets / self._total
         self.blocks: list[ScaledBlock] = []
-        self.sound = True
+        self.representable = True
         logs = np.empty(count)
         size = max(1, min(count, BLOCK // rounds))
         for first in range(0, count, size):
             buyers = slice(first, min(first + size, count))
             needs, units = self._needs(buyers)
             served = units > 0
-            self.sound &= bool(np.isfinite(units).all() and (served == market.served[buyers].T).all())
+            self.representable &= bool(np.isfinite(units).all() and (served == market.served[buyers].T).all())
             least = np.where(served, units, np.inf).min(axis=0)
             yields = np.divide(least, units, out=np.zeros_like(units), where=served)
             logs[buyers] = -np.log(least)

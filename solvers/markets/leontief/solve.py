@@ -72,7 +72,7 @@ def solve_leontief(
 def _followed(market: VolatileFisherMarket, best: BestPoint, deadline: Deadline, most_steps: int) -> Limit | None:
     """Follow the path; return what ended it, None if the gap is closed."""
     scaled = ScaledLeontief(market)
-    if not scaled.sound:
+    if not scaled.representable:
         return Limit.METHOD
     best.begin(scaled)
     path: LeontiefPath | None = None

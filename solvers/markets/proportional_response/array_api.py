@@ -24,7 +24,7 @@ from .bids import State
 from .linear import VARIANTS, Variant, respond
 
 # The logarithm of a utility of 0: finite in single precision too.
-NOTHING = -1e30
+LOG_OF_ZERO = -1e30
 # Rows are read in blocks of about so many entries: 0.5 GB for each of the few temporary arrays in double precision.
 BLOCK_ENTRIES = 1 << 26
 
@@ -214,7 +214,7 @@ class Blocks:
         xp = self.xp
         worth = self.worth(rows) / self.largest[rows, None]
         wanted = worth > 0
-        return xp.where(wanted, xp.log(xp.where(wanted, worth, worth * 0 + 1)), worth * 0 + NOTHING)
+        return xp.where(wanted, xp.log(xp.where(wanted, worth, worth * 0 + 1)), worth * 0 + LOG_OF_ZERO)
 
     def _bids(self, logs: Any, rows: slice, state: State) -> Any:
         """Return bids, shape (rows, K)."""
@@ -233,7 +233,7 @@ class Blocks:
             linear += float(self.xp.sum(bids * logs))
         return prices, linear
 
-    def judge(self, state: State, log_prices: Floats) -> tuple[float, float]:
+    def bound_and_welfare(self, state: State, log_prices: Floats) -> tuple[float, float]:
         """Return (bound, welfare) of the bids at the prices that they make."""
         xp, bound, welfare = self.xp, 0.0, 0.0
         there = self.there(log_prices)

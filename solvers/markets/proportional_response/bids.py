@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 
 from ....formulations.arrays import Floats
 from ....formulations.markets.fisher import FisherMarket
-from .kernels import NOTHING, best_table, count_near, judge_lists, judge_table, list_near, respond_lists, respond_table
+from .kernels import (
+    LOG_OF_ZERO,
+    best_table,
+    count_near,
+    list_bound_and_welfare,
+    list_near,
+    respond_lists,
+    respond_table,
+    table_bound_and_welfare,
+)
 
 # Lists leave out bids below exp(-DEPTH) of both the buyer's largest and the good's price: 2e-5.
 DEPTH = 11.0
@@ -45,7 +54,7 @@ class Entries(Protocol):
         """Let every buyer bid; return the prices, shape (K,), and ``sum b log u``."""
         ...
 
-    def judge(self, state: State, log_prices: Floats) -> tuple[float, float]:
+    def bound_and_welfare(self, state: State, log_prices: Floats) -> tuple[float, float]:
         """Return (bound, welfare) of the state's bids at the prices that they make, short of ``sum B log B``."""
         ...
 
@@ -76,7 +85,7 @@ class Table:
         with np.errstate(divide="ignore"):
             worth /= market.largest[:, None]
             np.log(worth, out=worth)
-        np.maximum(worth, NOTHING, out=worth)
+        np.maximum(worth, LOG_OF_ZERO, out=worth)
         self.worth = worth
         self.budgets = market.budgets / market.total_budget
         goods = worth.shape[1]
@@ -88,9 +97,9 @@ class Table:
         linear = respond_table(self.worth, state.theta, state.weights, self.budgets, self._bids, prices)
         return prices, linear
 
-    def judge(self, state: State, log_prices: Floats) -> tuple[float, float]:
+    def bound_and_welfare(self, state: State, log_prices: Floats) -> tuple[float, float]:
         """Return (bound, welfare)."""
-        bound, welfare = judge_table(
+        bound, welfare = table_bound_and_welfare(
             self.worth, state.theta, state.weights, self.budgets, log_prices, self._bids, self._gains
         )
         return bound, welfare
@@ -154,7 +163,7 @@ class Lists:
         owner = np.repeat(np.arange(market.num_buyers), np.diff(table.indptr))
         worth = np.log(table.data * market.capacities[good] / market.largest[owner])
         budgets = market.budgets / market.total_budget
-        return cls(np.maximum(worth, NOTHING), good, table.indptr.astype(np.int64), budgets)
+        return cls(np.maximum(worth, LOG_OF_ZERO), good, table.indptr.astype(np.int64), budgets)
 
     def respond(self, state: State) -> tuple[Floats, float]:
         """Let every buyer bid on the goods listed."""
@@ -164,9 +173,9 @@ class Lists:
         )
         return prices, linear
 
-    def judge(self, state: State, log_prices: Floats) -> tuple[float, float]:
+    def bound_and_welfare(self, state: State, log_prices: Floats) -> tuple[float, float]:
         """Return (bound, welfare) of the bids of the last response."""
-        bound, welfare = judge_lists(self.worth, self.good, self.starts, self.budgets, log_prices, self.bids)
+        bound, welfare = list_bound_and_welfare(self.worth, self.good, self.starts, self.budgets, log_prices, self.bids)
         return bound, welfare
 
     def bound(self, log_prices: Floats) -> float:

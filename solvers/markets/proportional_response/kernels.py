@@ -1,6 +1,6 @@
 """The inner loops of proportional response, compiled: how buyers split budgets, and what a split is worth.
 
-Utilities come as logarithms in which every buyer's best is 0, and `NOTHING` stands for a good that is worth nothing;
+Utilities come as logarithms in which every buyer's best is 0, and `LOG_OF_ZERO` stands for a worthless good;
 budgets sum to 1. Buyer i bids ``B_i softmax_k(theta log u_ik - weights_k)``: `theta` is how sharply buyers answer to
 prices and `weights` are the sums of the logarithms of prices so far, so that a round needs no N x K state. A *table*
 holds all goods of every buyer, shape (N, K); *lists* hold a few of them, as the arrays of a CSR matrix.
@@ -17,7 +17,7 @@ from ....formulations.arrays import Floats
 from ....formulations.compiled import compiled
 
 # The logarithm of a utility of 0: finite, so that no product of it is undefined.
-NOTHING = -1e30
+LOG_OF_ZERO = -1e30
 # A bid of less than exp(LEAST) of the buyer's largest is none.
 LEAST = -64.0
 
@@ -97,7 +97,7 @@ def respond_lists(
 
 
 @compiled(fastmath=True)
-def judge_table(
+def table_bound_and_welfare(
     worth: Floats,
     theta: float,
     weights: Floats,
@@ -132,7 +132,7 @@ def judge_table(
 
 
 @compiled(fastmath=True)
-def judge_lists(
+def list_bound_and_welfare(
     worth: Floats,
     good: NDArray[np.int32],
     starts: NDArray[np.int64],
@@ -158,7 +158,7 @@ def judge_lists(
 
 @compiled(fastmath=True)
 def best_table(worth: Floats, log_prices: Floats, budgets: Floats) -> float:
-    """Return the bound of `judge_table` alone."""
+    """Return the bound of `table_bound_and_welfare` alone."""
     bound = 0.0
     for i in range(worth.shape[0]):
         row = worth[i]
@@ -226,5 +226,5 @@ def list_near(
                 j += 1
         # Rounding may differ by a bid between the passes: the room is filled with goods of no worth.
         for rest in range(j, starts[i + 1]):
-            kept[rest] = NOTHING
+            kept[rest] = LOG_OF_ZERO
             good[rest] = 0

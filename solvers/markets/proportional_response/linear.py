@@ -25,7 +25,7 @@ LIST_SHARE = 0.12
 # They are drawn up when buyers answer this much more sharply than at first, or when they were drawn up last.
 FIRST_LISTED, LIST_GROWTH = 16.0, 2.0
 # Rounds between two looks at the gap: at least 10, and 10 per cent of all rounds so far.
-LOOK_ROUNDS, LOOK_SHARE = 10, 0.1
+CHECK_ROUNDS, CHECK_SHARE = 10, 0.1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -108,7 +108,7 @@ class _Rounds:
         self.restarts = 0
 
     def run(self, gap: float, deadline: Deadline, max_rounds: int) -> Outcome:
-        point, potential, run, look = self.state, math.inf, 0, 0
+        point, potential, run, next_check = self.state, math.inf, 0, 0
         prices, log_prices = self._answer(point)
         late = False
         for number in range(max_rounds + 1):
@@ -123,8 +123,10 @@ class _Rounds:
                 continue
             potential, last = now, self.last
             late = deadline.passed
-            if number >= look or late or number == max_rounds:
-                look = number + max(LOOK_ROUNDS, int(LOOK_SHARE * number)) if number >= LOOK_ROUNDS else number + 5
+            if number >= next_check or late or number == max_rounds:
+                next_check = (
+                    number + max(CHECK_ROUNDS, int(CHECK_SHARE * number)) if number >= CHECK_ROUNDS else number + 5
+                )
                 self._look(point, prices, log_prices, gap, number, last=late or number == max_rounds)
                 if self.bound - self.welfare <= gap or late:
                     break
@@ -159,7 +161,7 @@ class _Rounds:
     def _look(self, point: State, prices: Floats, log_prices: Floats, gap: float, number: int, *, last: bool) -> None:
         """Judge the round; where lists say that it is good enough, or it is the last, by all goods."""
         entries = self.entries
-        bound, welfare = entries.judge(point, log_prices)
+        bound, welfare = entries.bound_and_welfare(point, log_prices)
         if welfare > self.welfare:
             self.welfare = welfare
             bids = entries.bids.copy() if isinstance(entries, Lists) else None

@@ -88,8 +88,8 @@ def follow_prices(
     late, stuck = False, False
     for number in range(max_steps + 1):
         late = deadline.passed
-        if path.worth_a_look(gap) or late or stuck or number in (0, max_steps):
-            path.look()
+        if path.gap_may_be_closed(gap) or late or stuck or number in (0, max_steps):
+            path.evaluate_bounds()
             report(number, path.bound, path.welfare, path.found)
         if path.gap <= gap or late or stuck or number == max_steps:
             break
@@ -135,13 +135,13 @@ class _Path:
             slacks = np.maximum(self.f - self.levels, 1e-15 * (1.0 + np.abs(self.levels)))
         self.slacks = np.where(self.served, slacks, 1.0)
 
-    def worth_a_look(self, gap: float) -> bool:
+    def gap_may_be_closed(self, gap: float) -> bool:
         """Whether the gap may be closed: what is spent beside the cheapest rounds, and on goods not sold out."""
         spent = self.costs.spent(self.bids, self.shares)
         adrift = float(np.abs(spent - self._worth()).sum())
         return float((self.bids * self.slacks).sum()) <= 4.0 * gap and adrift <= 10.0 * max(gap, 1e-12)
 
-    def look(self) -> None:
+    def evaluate_bounds(self) -> None:
         """Sell all goods to the bids as they are; keep the allocation or the prices if they are the best so far."""
         spent = self.costs.spent(self.bids, self.shares)
         rates = np.where(spent > TINY, 1.0 / np.where(spent > TINY, spent, 1.0), 0.0)

@@ -12,7 +12,7 @@ from ....formulations.arrays import Floats
 from ....formulations.program.model import Program
 from ...backend import Answer, Claim
 from ...result import Limit
-from .feasibility import NOTHING, WORTH, interior_program, nothing_inside, recession_program
+from .feasibility import LOG_ARGUMENT_TOLERANCE, WORTH, interior_program, log_argument_tolerance, recession_program
 from .points import FAR_BELOW, REACH, Tangents, Terms, first_grid, further_down, window_points
 from .relaxation import OuterProgram
 from .state import FINEST_TOLERANCE, PATIENCE, Inner, Proof, Record
@@ -65,7 +65,7 @@ class ContinuousRounds:
 
     def begin_at(self, values: Floats) -> None:
         """Cut at a point of the program."""
-        self.centre = self.terms.inside(values)
+        self.centre = self.terms.log_arguments(values)
         self.tangents = self.tangents.with_points(self.centre[:, None])
 
     def run(self) -> Answer:
@@ -85,7 +85,7 @@ class ContinuousRounds:
             if ended is not None:
                 return ended
             if answer.values is not None and answer.claim not in NO_OPTIMUM:
-                self._cut(self.terms.inside(answer.values[: self.program.num_columns]), outer.proof(answer))
+                self._cut(self.terms.log_arguments(answer.values[: self.program.num_columns]), outer.proof(answer))
             if record.end_round():
                 return record.stopped(Limit.METHOD, f"tangent cuts: {PATIENCE} rounds have not halved the gap")
         return record.stopped(Limit.TIME)
@@ -108,7 +108,7 @@ class ContinuousRounds:
         if worst > record.tolerance:
             return record.failed(answer, f"the point of a round violates the program by {worst:.3g}")
         if record.solution is None:
-            if (self.terms.inside(point) > nothing_inside(self.upper)).all():
+            if (self.terms.log_arguments(point) > log_argument_tolerance(self.upper)).all():
                 record.offer(point)
             elif (ended := self._find_interior()) is not None:
                 return ended
@@ -119,8 +119,8 @@ class ContinuousRounds:
         """Offer the best point between the best so far and this one: feasible, as the program is convex."""
         old = self.record.solution
         assert old is not None
-        here, rise = self.terms.inside(old), float(self.program.objective @ (point - old))
-        step = self.terms.inside(point) - here
+        here, rise = self.terms.log_arguments(old), float(self.program.objective @ (point - old))
+        step = self.terms.log_arguments(point) - here
 
         def slope(share: float) -> float:
             at = here + share * step
@@ -135,7 +135,7 @@ class ContinuousRounds:
         if low > 0:
             self.record.offer(old + low * (point - old))
 
-    def _cut(self, inside: Floats, proof: Proof | None) -> None:
+    def _cut(self, log_arguments: Floats, proof: Proof | None) -> None:
         """Choose the next round's tangents.
 
         The prices of a round put each inside near weight / slope; `window_points` says how near. Within the windows
@@ -145,8 +145,8 @@ class ContinuousRounds:
         """
         record, terms = self.record, self.terms
         assert record.solution is not None
-        best, last = terms.inside(record.solution), self.tangents.last_points()
-        least = NOTHING * best
+        best, last = terms.log_arguments(record.solution), self.tangents.last_points()
+        least = LOG_ARGUMENT_TOLERANCE * best
         most = np.where(np.isfinite(self.upper), self.upper, REACH * np.maximum(last, best))
         middle = best if proof is None else terms.weights / proof[1][terms.index]
         self.centre = middle = np.clip(middle, least, np.maximum(most, least))
@@ -155,8 +155,8 @@ class ContinuousRounds:
         around = window_points(middle, record.gap / weight, allowed / weight)
         coarse = self.base.above(FAR_BELOW * np.minimum(middle, best))
         kept = coarse if GOOD_FACTOR * record.gap <= record.last_gap else self.tangents
-        points = np.minimum(np.column_stack((around, further_down(self.tangents, inside, least))), most[:, None])
-        self.tangents = kept.with_points(points).with_points(np.column_stack((inside, best)))
+        points = np.minimum(np.column_stack((around, further_down(self.tangents, log_arguments, least))), most[:, None])
+        self.tangents = kept.with_points(points).with_points(np.column_stack((log_arguments, best)))
 
     def _without_optimum(self, answer: Answer) -> Answer | None:
         """Find out what a round without an optimum says of the program; None if the rounds go on, further out."""
@@ -169,7 +169,10 @@ class ContinuousRounds:
         sought = self.inner.solve(program, tolerance=FINEST_TOLERANCE)
         if sought.values is None:
             return self.record.failed(sought, sought.message or "whether the objective has an end was not found out")
-        if program.residuals_at(sought.values).worst <= NOTHING and program.objective_at(sought.values) > WORTH:
+        if (
+            program.residuals_at(sought.values).worst <= LOG_ARGUMENT_TOLERANCE
+            and program.objective_at(sought.values) > WORTH
+        ):
             message = "the objective rises without end along a direction that rows, bounds and logarithms allow"
             return Answer(claim=Claim.UNBOUNDED, message=message)
         if answer.claim is Claim.INFEASIBLE:
@@ -189,7 +192,7 @@ class ContinuousRounds:
             return Answer(claim=Claim.INFEASIBLE, message=answer.message, ray=self._own_ray(answer))
         if answer.values is None:
             return self.record.failed(answer, answer.message or "no first point was found, nor that there is none")
-        if answer.claim is Claim.SOLVED and answer.values[-1] <= NOTHING:
+        if answer.claim is Claim.SOLVED and answer.values[-1] <= LOG_ARGUMENT_TOLERANCE:
             message = "no point satisfies the rows with every logarithm's inside above 0"
             return Answer(claim=Claim.INFEASIBLE, message=message)
         self.record.offer(answer.values[:-1])

@@ -14,7 +14,7 @@ from ....formulations.program.model import Program
 from ...backend import Answer, Claim
 from ...result import Limit
 from .continuous import FINE_RATIO, ContinuousRounds
-from .feasibility import NOTHING, interior_program, nothing_inside
+from .feasibility import LOG_ARGUMENT_TOLERANCE, interior_program, log_argument_tolerance
 from .points import FAR_BELOW, LEAST, Terms, first_grid, further_down, window_points
 from .relaxation import OuterProgram
 from .state import FINEST_TOLERANCE, GAP_SHARE, Inner, Record
@@ -61,7 +61,7 @@ class IntegerRounds:
 
     def begin_at(self, values: Floats) -> None:
         """Cut at a point of the program."""
-        self.tangents = self.tangents.with_points(self.terms.inside(values)[:, None])
+        self.tangents = self.tangents.with_points(self.terms.log_arguments(values)[:, None])
 
     def run(self) -> Answer:
         """Go on until the gap is closed, a limit strikes, or the rounds give no more."""
@@ -117,7 +117,7 @@ class IntegerRounds:
         elif self.partial is not None:
             start = outer.completed(self.partial)
 
-        def heard(objective: float | None, bound: float, incumbent: Floats | None = None) -> None:
+        def on_inner_progress(objective: float | None, bound: float, incumbent: Floats | None = None) -> None:
             best = record.objective
             if bound is not None and math.isfinite(bound):
                 record.tighten(bound / outer.scale)
@@ -133,7 +133,7 @@ class IntegerRounds:
             rel_gap=min(1.0, wanted / scale) if math.isfinite(scale) else 0.0,
             abs_gap=wanted * outer.scale,
             start=start if "warm_start" in self.inner.backend.supported_options else None,
-            on_progress=heard,
+            on_progress=on_inner_progress,
         )
 
     def _read(self, outer: OuterProgram, answer: Answer, wanted: float) -> Answer | None:
@@ -153,11 +153,11 @@ class IntegerRounds:
         if answer.values is None or not np.isfinite(answer.values).all():
             return record.failed(answer, answer.message or "the backend gave no point")
         point = answer.values[: self.program.num_columns]
-        inside = self.terms.inside(point)
-        visited = [inside]
+        log_arguments = self.terms.log_arguments(point)
+        visited = [log_arguments]
         if self._linear and not self.program.integer.all():
             visited += self._fix(point)
-        elif (inside > nothing_inside(self.upper)).all():
+        elif (log_arguments > log_argument_tolerance(self.upper)).all():
             record.offer(point)
         ended = self._find_interior()
         if ended is not None:
@@ -181,7 +181,7 @@ class IntegerRounds:
         rounds.run()
         if rounds.record.solution is None or not self.record.offer(rounds.record.solution):
             return []
-        return [self.terms.inside(rounds.record.solution)]
+        return [self.terms.log_arguments(rounds.record.solution)]
 
     def _cut(self, visited: list[Floats]) -> None:
         """Add tangents at the points visited, and in a window of the gap's width around the last."""
@@ -189,7 +189,7 @@ class IntegerRounds:
         assert record.solution is not None
         weight = float(self.terms.weights.sum()) or 1.0
         allowed = GAP_SHARE * self.inner.allowed(record.objective)
-        best = self.terms.inside(record.solution)
+        best = self.terms.log_arguments(record.solution)
         if self._linear:
             self.centre = best
         around = window_points(np.maximum(visited[-1], FAR_BELOW * best), record.gap / weight, allowed / weight)
@@ -205,7 +205,9 @@ class IntegerRounds:
             return None
         program = interior_program(self.program, self.terms, self.upper)
         answer = self.inner.solve(program, tolerance=FINEST_TOLERANCE if self._linear else None)
-        nowhere = answer.values is not None and answer.claim is Claim.SOLVED and answer.values[-1] <= NOTHING
+        nowhere = (
+            answer.values is not None and answer.claim is Claim.SOLVED and answer.values[-1] <= LOG_ARGUMENT_TOLERANCE
+        )
         if nowhere or answer.claim is Claim.INFEASIBLE:
             message = "no integer point satisfies the rows with every logarithm's inside above 0"
             return Answer(claim=Claim.INFEASIBLE, message=message)

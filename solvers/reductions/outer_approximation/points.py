@@ -71,14 +71,14 @@ class Terms:
             matrix=Csr(starts_of(lengths), matrix.columns[kept], matrix.values[kept]),
         )
 
-    def inside(self, values: Floats) -> Floats:
+    def log_arguments(self, values: Floats) -> Floats:
         """Return a_k x + b_k at `values`, shape (K,)."""
         return self.matrix.times(values) + self.offsets
 
-    def slopes_at(self, inside: Floats) -> Floats:
-        """Return the slopes of all the program's logarithms, at `inside`, shape (K,), for these; else 0."""
+    def slopes_at(self, log_arguments: Floats) -> Floats:
+        """Return the slopes of all the program's logarithms, at `log_arguments`, shape (K,), for these; else 0."""
         slopes = np.zeros(self.count)
-        slopes[self.index] = self.weights / np.where(inside > 0, inside, np.inf)
+        slopes[self.index] = self.weights / np.where(log_arguments > 0, log_arguments, np.inf)
         return slopes
 
     def span(self, program: Program) -> tuple[Floats, Floats]:
@@ -203,14 +203,14 @@ def geometric(low: Floats, high: Floats, ratio: float, most: int) -> Tangents:
     return Tangents(term, high[term] * (low / high)[term] ** ((steps - rank) / np.maximum(steps, 1)))
 
 
-def further_down(tangents: Tangents, inside: Floats, least: Floats) -> Floats:
+def further_down(tangents: Tangents, log_arguments: Floats, least: Floats) -> Floats:
     """Return points further down, shape (K, 3), for terms whose inside, shape (K,), is below their first; else 0.
 
     Nothing is put below `least`, shape (K,).
     """
     first = tangents.first_points()
     points = first[:, None] * np.array([1e-1, 1e-2, 1e-3])
-    return np.where((inside < first)[:, None] & (points >= least[:, None]), points, 0.0)
+    return np.where((log_arguments < first)[:, None] & (points >= least[:, None]), points, 0.0)
 
 
 def window_points(middle: Floats, gap: float, allowed: float) -> Floats:

@@ -68,9 +68,11 @@ class OuterProgram:
         starts, widths = tangents.segments(upper if original.integer.any() else np.full(K, np.inf))
         worth = (terms.weights * units)[term] / tangents.point
         at_zero = terms.weights * (np.log(tangents.point[is_first(term)]) - 1.0)
-        inside = terms.matrix
+        log_arguments = terms.matrix
         rows = side_by_side(
-            Csr(inside.starts, inside.columns, -inside.values / units[inside.row_of_entry()]),
+            Csr(
+                log_arguments.starts, log_arguments.columns, -log_arguments.values / units[log_arguments.row_of_entry()]
+            ),
             Csr(starts_of(np.bincount(term, minlength=K)), n + np.arange(len(term)), np.ones(len(term))),
         )
         filled = np.where(is_first(term), np.minimum(np.broadcast_to(least, (K,))[term], widths), 0.0)
@@ -115,10 +117,10 @@ class OuterProgram:
 
     def completed(self, values: Floats) -> Floats:
         """Return a warm start: `values` by column of the original, and the segments that they fill."""
-        inside = self.terms.inside(values)[self.tangents.term] if np.isfinite(values).all() else np.nan
+        log_arguments = self.terms.log_arguments(values)[self.tangents.term] if np.isfinite(values).all() else np.nan
         units = self.units[self.tangents.term]
         width = self.program.upper[self.original.num_columns :]
-        filled = np.clip((inside - self.starts) / units, 0.0, width)
+        filled = np.clip((log_arguments - self.starts) / units, 0.0, width)
         return np.concatenate((values, filled))
 
 

@@ -49,14 +49,14 @@ def solve_by_tangents(backend: Backend, task: Task, options: Options, on_progres
         rounds = IntegerRounds(inner, program, report=report)
     else:
         rounds = ContinuousRounds(inner, program, report=report)
-    fate = () if task.start is None else (_begin(rounds, task.start),)
+    warm_start_note = () if task.start is None else (_begin(rounds, task.start),)
     answer = rounds.run()
     count = f"{len(rounds.tangents.point)} cuts"
     if isinstance(rounds, IntegerRounds):
         made = f"tangent cuts: {rounds.rounds} integer and {inner.rounds} continuous rounds, {count}"
     else:
         made = f"tangent cuts: {inner.rounds} rounds, {count}"
-    return replace(answer, notes=(made, *fate, *inner.notes))
+    return replace(answer, notes=(made, *warm_start_note, *inner.notes))
 
 
 def _begin(rounds: ContinuousRounds | IntegerRounds, start: Floats) -> str:

@@ -221,7 +221,7 @@ def test_the_outer_program_overestimates_everywhere_and_is_exact_where_it_touche
     terms = Terms.of(problem)
     lower, upper = terms.span(problem)
     x, touched = (np.rint(p) if integer else p for p in (rng.uniform(0, 5, n), rng.uniform(0, 5, n)))
-    tangents = first_grid(terms, lower, upper, 2.0).with_points(terms.inside(touched)[:, None])
+    tangents = first_grid(terms, lower, upper, 2.0).with_points(terms.log_arguments(touched)[:, None])
     outer = OuterProgram.of(problem, terms, tangents, upper=upper, units=tangents.middles())
     for point in (x, touched):
         filled = outer.completed(point)
