@@ -25,8 +25,8 @@ def interior_program(program: Program, terms: Terms, upper: Floats) -> Program:
     """Return the program of a point well inside every logarithm: columns as `program`, and one for how deep inside.
 
     The depth is at most 1: the least inside, each in the unit of its upper end or of 1, whichever is less. An optimum
-    of at most `LOG_ARGUMENT_TOLERANCE` shows that no point has every logarithm defined. A continuous program of these is
-    infeasible only if the rows and bounds of `program` are.
+    of at most `LOG_ARGUMENT_TOLERANCE` means that no point has every logarithm defined. A continuous program of these
+    is infeasible only if the rows and bounds of `program` are.
     """
     n, K = program.num_columns, len(terms.index)
     unit = log_argument_tolerance(upper) / LOG_ARGUMENT_TOLERANCE
