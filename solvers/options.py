@@ -1,4 +1,4 @@
-"""The eight options every backend understands in the same way."""
+"""The eight options that mean the same for every backend."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class Options:
     rel_gap : float
         Stop when the gap, as `Result.gap` defines it, is at most this.
     abs_gap : float
-        Or when abs(bound - objective) is at most this.
+        Stop when abs(bound - objective) is at most this.
     feasibility_tol : float
         Largest violation of a bound, row or whole number that our own check accepts, absolute.
     threads : int
-        At least 1.
+        Number of threads, at least 1.
     seed : int
-        At least 0.
+        Seed of the random numbers, at least 0.
     warm_start : object or None
         A plan of the problem's own kind to start from.
     log : bool
         Let the solver write its log to standard output.
     backend_options : mapping of str to mapping
-        Options of one backend, by its name: ``{"highs": {"presolve": "off"}}``. With backend="auto" they hold if that
+        Options of one backend, by its name: ``{"highs": {"presolve": "off"}}``. With backend="auto" they apply if that
         backend is chosen; a backend chosen by name refuses those of others.
 
     Raises
@@ -88,7 +88,7 @@ class Options:
         return replace(self, time_limit=seconds)
 
 
-#: The options where none is given; `solve` and `candidates` take their defaults from here.
+#: The default options; `solve` and `candidates` take their defaults from here.
 DEFAULTS = Options()
 
 

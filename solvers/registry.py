@@ -1,4 +1,4 @@
-"""The backends by name."""
+"""Table of backends by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..formulations.errors import BackendNotFound
 from ..formulations.text import nearest_hint
 from .backend import Backend
 
-# In order of preference for backend="auto": special backends first. Each module holds one object named BACKEND, or,
+# In order of preference for backend="auto": special backends first. Each module has one object named BACKEND, or,
 # for a family ("pyomo:glpk"), a function `backend(name)` that makes the member of any name.
 BACKENDS = {
     "marginal": "window.backend",

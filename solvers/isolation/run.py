@@ -1,4 +1,4 @@
-"""Any backend in a process of its own, which is ended when it hangs and may crash without harm to the caller."""
+"""Any backend in a separate process, which is ended when it hangs and may crash without harm to the caller."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Isolation:
-    """What an isolated backend is allowed.
+    """Limits of an isolated backend.
 
     Attributes
     ----------
@@ -50,32 +50,32 @@ class Isolation:
 
 
 def run_isolated(backend: Backend, task: Task, options: Options, on_progress: Progress, how: Isolation) -> Answer:
-    """Run the backend in a worker process and return its answer, whatever becomes of it.
+    """Run the backend in a worker process and return its answer, or an answer that describes its failure.
 
     Parameters
     ----------
     backend : Backend
-        One of the registry, or an object whose class stands in a module that can be imported.
+        A registered backend, or an object whose class is defined in a module that can be imported.
     task : Task
         A general backend is given the program only: there, `task.problem` is the program itself.
     options : Options
     on_progress : Progress
-        Called here with what the backend reports; if it raises, the process is ended and the error goes on.
+        Called in this process with the backend's reports; if it raises, the process is ended and the error raised.
     how : Isolation
 
     Returns
     -------
     Answer
-        The backend's own; NO_SOLUTION_FOUND if it was ended at the deadline or its memory was not enough, NUMERICAL if
-        it failed or its process died.
+        The backend's own answer; STOPPED if it was ended at the deadline or exceeded its memory, FAILED if it failed
+        or its process ended unexpectedly.
 
     Raises
     ------
     EquipoiseError
-        What the backend raises on purpose; InvalidInput if it, its problem or its options cannot travel.
+        Any EquipoiseError of the backend; InvalidInput if it, its problem or its options cannot be pickled.
     """
     if os.name != "posix":
-        raise BackendUnavailable(f"{backend.name} cannot be isolated here: that needs a POSIX system")
+        raise BackendUnavailable(f"{backend.name} cannot be isolated here: isolation needs a POSIX system")
     from .memory import allowed_bytes
     from .messages import MessageKind
     from .pool import WORKERS
@@ -86,7 +86,7 @@ def run_isolated(backend: Backend, task: Task, options: Options, on_progress: Pr
     request = _request(backend, task, options, handed_over, memory)
     if options.log and sys.stdout is not None:
         with suppress(OSError, ValueError):
-            sys.stdout.flush()  # what was printed before the solve comes before its log
+            sys.stdout.flush()  # earlier output must precede the log of the solve
     worker = WORKERS.take(backend.name)
     try:
         deadline = None if limit is None else handed_over + limit + how.grace_s
@@ -105,7 +105,7 @@ def run_isolated(backend: Backend, task: Task, options: Options, on_progress: Pr
 
 
 def _request(backend: Backend, task: Task, options: Options, handed_over: float, memory: int | None) -> bytes:
-    """Return the whole request; InvalidInput if a part of it cannot be loaded by another process."""
+    """Return the whole request; InvalidInput if another process cannot load a part of it."""
     from .messages import ProcessContext, Request, framed
     from .process import module_path
 
@@ -141,13 +141,13 @@ def _request(backend: Backend, task: Task, options: Options, handed_over: float,
 def _cannot_travel(field: str, part: Any, why: str) -> InvalidInput:
     shown = part if isinstance(part, dict) else getattr(part, "name", type(part).__name__)
     advice = "define it in a module that can be imported, or leave out isolate="
-    return InvalidInput(field, shown, f"cannot be handed to a process of its own ({why}): {advice}")
+    return InvalidInput(field, shown, f"cannot be passed to a separate process ({why}): {advice}")
 
 
 def _last_reply(
     worker: Worker, request: bytes, deadline: float | None, problem: Any, on_progress: Progress
 ) -> tuple[MessageKind | None, Any]:
-    """Pass on what is reported, and return the reply that ends the request; (None, None) if there comes none."""
+    """Pass on reports, and return the reply that ends the request; (None, None) if there is none."""
     from .messages import MessageKind
 
     for kind, content in worker.replies(request, deadline, problem):
@@ -179,15 +179,15 @@ def _answer(
         return Answer(claim=Claim.STOPPED, limit=Limit.TIME, message=late)
     if kind is MessageKind.MEMORY or died_of(memory, worker.peak):
         of = "" if memory is None else f" of {memory / 1e9:.2g} GB"
-        short = f"{name} ran out of its memory{of}"
+        short = f"{name} exceeded its memory limit{of}"
         return Answer(claim=Claim.STOPPED, limit=Limit.MEMORY, message=short)
-    return Answer(claim=Claim.FAILED, message=f"{name}'s process died: {_exit_description(worker)}")
+    return Answer(claim=Claim.FAILED, message=f"{name}'s process ended unexpectedly: {_exit_description(worker)}")
 
 
 def _exit_description(worker: Worker) -> str:
     code, words = worker.exit_code, worker.last_stderr_line
     if code is None:
-        return "nobody knows how"
+        return "exit status unknown"
     if code >= 0:
         return f"exit code {code}" + (f": {words}" if words else "")
     try:

@@ -23,13 +23,13 @@ Reply = tuple[MessageKind, Any]
 
 
 class Channel:
-    """The worker's end: requests come in, replies go out."""
+    """The worker's connection: requests come in, replies go out."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
 
     def outputs(self) -> list[int] | None:
-        """Wait for the next request; return the caller's standard output and error, None when the caller is gone."""
+        """Wait for the next request; return the caller's standard output and error, None if the caller has ended."""
         try:
             said, descriptors, _, _ = socket.recv_fds(self._end, 1, 2)
         except OSError:
@@ -37,11 +37,11 @@ class Channel:
         return list(descriptors) if said else None
 
     def receive(self) -> bytearray:
-        """Return one message as it came."""
+        """Return one message as bytes."""
         return self._exactly(HEADER.unpack(self._exactly(HEADER.size))[0])
 
     def send(self, frame: bytes) -> None:
-        """Send one message; the worker has nobody to work for if that fails."""
+        """Send one message; end the worker if that fails, as its caller has ended."""
         try:
             self._end.sendall(frame)
         except OSError:
@@ -59,7 +59,7 @@ class Channel:
 
 
 class Reports:
-    """The `on_progress` of the backend here: each report goes to the caller while the request runs."""
+    """The `on_progress` of the backend here: sends each report to the caller while the request runs."""
 
     def __init__(self, channel: Channel, problem: Any) -> None:
         self._channel, self._problem = channel, problem
@@ -75,7 +75,7 @@ class Reports:
                     self._channel.send(frame)
 
     def close(self) -> None:
-        """Send no more: a thread that the solver has left running must not speak into the next request."""
+        """Stop sending: a thread that the solver has left running must not send into the next request."""
         with self._lock:
             self._wanted = False
 
@@ -95,14 +95,14 @@ def main() -> None:
             os.close(source)
         reply = _served(channel, own)
         _flush(sys.stdout, sys.stderr)
-        # Not held between requests: whoever reads the caller's output waits until the last holder has closed it.
+        # Not held between requests: a reader of the caller's output waits until the last holder has closed it.
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
         channel.send(reply)
 
 
 def _served(channel: Channel, temporary: str) -> bytes:
-    """Run one request and return the reply, ready to be sent."""
+    """Run one request and return the reply in its sendable form."""
     frames = [channel.receive() for _ in range(3)]
     problem: Any = None
     reply: Reply
@@ -110,7 +110,7 @@ def _served(channel: Channel, temporary: str) -> bytes:
         reply, problem = _run(channel, frames, temporary)
     except EquipoiseError as error:
         reply = MessageKind.RAISED, error
-    except BaseException as error:  # sys.exit() of a backend ends its request, and nothing else
+    except BaseException as error:  # sys.exit() of a backend ends its request only
         reply = (MessageKind.MEMORY, None) if _is_of_memory(error) else (MessageKind.FAILED, error_text(error))
     _allow(None)
     return _sendable(reply, problem)
@@ -127,7 +127,7 @@ def _run(channel: Channel, frames: list[bytearray], temporary: str) -> tuple[Rep
         if _is_of_memory(error) or isinstance(error, EquipoiseError):
             raise
         return (MessageKind.UNLOADABLE, (loading, error_text(error))), None
-    frames.clear()  # the problem is large, and one copy of it enough
+    frames.clear()  # the problem is large, and one copy of it is enough
     backend: Backend = find_backend(given) if isinstance(given, str) else given
     task, options = request.task, request.options
     if options.time_limit is not None:
@@ -140,7 +140,7 @@ def _run(channel: Channel, frames: list[bytearray], temporary: str) -> tuple[Rep
 
 
 def _apply_context(around: ProcessContext, temporary: str) -> None:
-    """Take on the surroundings of the caller's process, as they are now."""
+    """Apply the context of the caller's process to this process."""
     sys.path[:] = around.path
     if around.folder is not None:
         with suppress(OSError):
@@ -153,7 +153,7 @@ def _apply_context(around: ProcessContext, temporary: str) -> None:
 
 
 def _allow(memory: int | None) -> None:
-    """Limit the bytes of data that this process may hold, or no longer; what is beyond cannot be allocated."""
+    """Limit the bytes of data that this process may hold, or lift the limit; allocations beyond it fail."""
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     most = resource.RLIM_INFINITY if memory is None else memory
     if hard != resource.RLIM_INFINITY:
@@ -162,19 +162,19 @@ def _allow(memory: int | None) -> None:
 
 
 def _is_of_memory(error: BaseException) -> bool:
-    """Whether an exception says that there is too little memory: a library that cannot be loaded says so in words."""
+    """Whether an exception means a lack of memory: a failed load of a library shows it in its text only."""
     words = error_text(error).lower()
     told = "cannot allocate memory" in words or "failed to map segment" in words
     return isinstance(error, MemoryError) or (isinstance(error, OSError | ImportError) and told)
 
 
 def _sendable(reply: Reply, problem: Any) -> bytes:
-    """Return the reply as a frame; one that cannot be pickled is replaced by words."""
+    """Return the reply as a frame; a reply that cannot be pickled is replaced by an error text."""
     kind, content = reply
     try:
         frame = framed(reply, problem)
         if kind is MessageKind.RAISED:
-            unframed(frame[HEADER.size :], problem)  # an error with arguments of its own may not come back
+            unframed(frame[HEADER.size :], problem)  # an error with arguments of its own may not be unpicklable
         return frame
     except Exception as error:
         if kind is not MessageKind.RAISED:
@@ -188,7 +188,7 @@ def _flush(*streams: TextIO) -> None:
     for stream in streams:
         with suppress(Exception):
             stream.flush()
-    ctypes.CDLL(None).fflush(None)  # what the solver has printed from C
+    ctypes.CDLL(None).fflush(None)  # output that the solver has printed from C
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The share_prices backend: shares of GPU time from prices per type, and the tie among optima broken by one rule."""
+"""The share_prices backend: shares of GPU time from prices per type, with a unique choice among optima."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from .tie_break import MATCHED, nearest_shares
 
 WITH_ROWS = "MaxSumThroughput:rows"
 KINDS = ("MaxMinFairness", "MaxMinFairness:water_filling", "MaxSumThroughput", WITH_ROWS, "MinTotalDuration")
-# A level holds a job that rounding lets rise by no more than this share of it, or than HARDER times the least such rise
-# of all jobs; the others stay open for another search, where those that are held no longer count.
+# A job is fixed at a level if rounding lets it rise by no more than this share of it, or than HARDER times the least
+# such rise of all jobs; the others stay open for another search, in which fixed jobs no longer count.
 HELD, HARDER = 1e-7, 10.0
 
 
 class SharePrices(Backend):
     """Closed forms on one type of GPU, decomposition by prices on several; then the optimum nearest to isolated shares.
 
-    Identical jobs are one. Nothing is drawn, and one thread is all that is ever used. With a budget or least rates the
-    prices are those of HiGHS.
+    Identical jobs are merged. Nothing is drawn, and only one thread is used. With a budget or least rates the prices
+    are those of HiGHS.
     """
 
     name = "share_prices"
@@ -45,9 +45,9 @@ class SharePrices(Backend):
     delegates_to = frozenset({"highs"})
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Solve the problem to rounding, whatever gap is asked for, so that the tie-break has an optimum to start from.
+        """Solve the problem to rounding, whatever the requested gap, so that the tie-break starts from an optimum.
 
-        What is found when the time is up is a feasible mix, without the tie-break.
+        When the time is up, the plan is a feasible convex combination, without the tie-break.
         """
         self.backend_options(options)
         if task.problem.kind == WITH_ROWS:
@@ -61,14 +61,14 @@ class SharePrices(Backend):
 def nearest_optimum(problem: LevelShares | MaxSumThroughput) -> GpuShares:
     """Return the optimal shares nearest to the isolated ones, with the prices that prove them optimal.
 
-    Of all optima the one with the least sum over jobs and types of (x_jk - isolated_jk)^2, which is unique: it depends
-    on the problem alone, not on a backend. It is what the share_prices backend answers; call this to break ties in the
-    same way when another backend found the objective.
+    The sum over jobs and types of (x_jk - isolated_jk)^2 is least at these shares among all optima. They are unique:
+    they depend on the problem alone, not on a backend. The share_prices backend returns them; call this function to
+    break ties in the same way when another backend found the objective.
 
     Raises
     ------
     UnsupportedProblem
-        For a problem that is none of this kind.
+        If the problem is not of this kind.
     NoSolution
         If least rates cannot be reached; its `result` is the backend's Answer.
     """
@@ -113,15 +113,15 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
         shares, fault = nearest_shares(job_groups, problem.runnable[first], face, reward, least, targets)
     if not fault <= MATCHED:
         shares = _mixed(job_groups, mix, reward, least)
-        notes.append("a mix of answers to prices: ties among optima are not broken by distance")
+        notes.append("a convex combination of pricing solutions: ties among optima are not broken by distance")
     else:
-        notes.append("of all optima the nearest to isolated shares")
+        notes.append("the optimum nearest to isolated shares")
     plan = GpuShares(_within_capacity(job_groups, shares)[problem.groups.of_job], prices, 0.0, level_prices)
     return plan, notes, finished
 
 
 def _within_capacity(job_groups: JobGroups, shares: Floats) -> Floats:
-    """Return shares by group scaled down to what there is: rounding, or a mix, may use a little more."""
+    """Return shares by group scaled down to the capacity: rounding, or a convex combination, may exceed it a little."""
     shares = shares / np.maximum(1.0, shares.sum(axis=1, keepdims=True))
     used = (job_groups.gangs * job_groups.counts) @ shares
     return np.asarray(shares * np.minimum(1.0, job_groups.gpus / np.maximum(used, job_groups.gpus)))
@@ -130,7 +130,7 @@ def _within_capacity(job_groups: JobGroups, shares: Floats) -> Floats:
 def _levels(
     job_groups: JobGroups, highest: Floats, filling: bool, deadline: Deadline
 ) -> tuple[Floats, list[ConvexCombination]]:
-    """Return the level that each group reaches in the optimum, and what was found level by level."""
+    """Return the level that each group reaches in the optimum, and the solution of each level."""
     from ...formulations.shares.kernels import within_reach
 
     caps = highest.copy() if filling else np.full(len(highest), highest.min())
@@ -151,7 +151,7 @@ def _levels(
 
 
 def _per_level(job_groups: JobGroups, prices: Floats, least: Floats) -> Floats:
-    """Return prices scaled to units of the level: what the level would rise by with one more GPU."""
+    """Return prices scaled to units of the level: the rise of the level by one more GPU."""
     from ...formulations.shares.kernels import cheapest
 
     slope = cheapest(

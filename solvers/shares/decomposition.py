@@ -1,4 +1,4 @@
-"""Prices of GPU types by decomposition: jobs answer prices one by one, and a small program mixes their answers."""
+"""Prices of GPU types by Dantzig-Wolfe decomposition: a pricing problem per job, and a restricted master."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from .restricted_master import REDUCED_COST_TOLERANCE, RestrictedMaster
 
 # Rounds of one search: 20 to 60 reach the last digits on a few types of GPU.
 MOST_ROUNDS = 2000
-# A level is final when the GPUs that it needs exceed those that there are by so many times the rounding of the sums.
+# A level is final when it needs more GPUs than exist by this multiple of the rounding of the sums.
 EXACT = 10.0
-# Of more groups than this, so many evenly spread ones are asked first: their prices are near.
+# Beyond this number of groups, this many evenly spread ones are priced first: their prices are close.
 SAMPLE = 2000
-# The share of the groups that may change their choice after the sample, at first; four times as many if that is wrong.
+# Initial share of the groups that may change their choice after the sample; four times as many if that is too few.
 UNDECIDED = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobGroups:
-    """Groups of jobs that are alike: G rows, with how many jobs each stands for.
+    """Groups of identical jobs: G rows, with the number of jobs of each.
 
     Attributes
     ----------
     worth : ndarray of float, shape (G, K)
-        Of the whole time on a type.
+        Value of the whole time on a type.
     gangs, counts : ndarray of float, shape (G,)
     gpus : ndarray of float, shape (K,)
     """
@@ -43,7 +43,7 @@ class JobGroups:
 
     @staticmethod
     def in_groups(problem: SharePolytope, groups: Groups, worth: Floats) -> JobGroups:
-        """Return the jobs of a problem by groups; `worth` is that of each job, shape (N, K)."""
+        """Return the groups of a problem's jobs; `worth` is by job, shape (N, K)."""
         return JobGroups(
             worth=np.ascontiguousarray(worth[groups.first]),
             gangs=problem.gangs[groups.first].astype(np.float64),
@@ -61,7 +61,7 @@ class JobGroups:
         )
 
     def sample(self) -> tuple[Any, JobGroups]:
-        """Return SAMPLE evenly spread groups, with as many GPUs in proportion to what all groups could use."""
+        """Return SAMPLE evenly spread groups, with GPUs in proportion to their share of all groups' largest usage."""
         some = slice(None, None, -(-len(self.counts) // SAMPLE))
         share = float((self.gangs * self.counts)[some].sum() / (self.gangs * self.counts).sum())
         return some, self.of(some, self.gpus * share)
@@ -69,16 +69,16 @@ class JobGroups:
 
 @dataclass(frozen=True, kw_only=True)
 class ConvexCombination:
-    """What a search found: prices, and answers to several prices whose mix is feasible.
+    """The outcome of a search: prices, and pricing solutions whose convex combination is feasible.
 
     Attributes
     ----------
     prices : ndarray of float, shape (K,)
     parts : list of (weight, prices)
-        The mix: shares of the time for which every job takes its best answer to the prices. Their weights sum to at
-        most 1.
+        Weights and prices of the combination: for each share of the time, every job takes its best answer to the
+        prices. The weights sum to at most 1.
     rounds : int
-        How often the jobs were asked, a sample of them counted as well.
+        Number of pricing problems solved, those of the sample included.
     finished : bool
         False if it ran out of time or rounds.
     """
@@ -92,9 +92,8 @@ class ConvexCombination:
 def best_sum(job_groups: JobGroups, deadline: Deadline) -> ConvexCombination:
     """Find prices and shares of the largest sum of worth.
 
-    Of many groups, a sample's prices decide for most groups beyond doubt which type they take; only the others are
-    asked again and again. That this was right is checked by asking all at the final prices: their bound has to be the
-    sum of what was decided and what was searched.
+    With many groups, a sample's prices fix the type of most groups; only the others are priced repeatedly. A pricing of
+    all groups at the final prices verifies this: the bound has to equal the sum of the fixed and the searched parts.
     """
     if len(job_groups.gpus) == 1:
         return ConvexCombination(prices=np.array([_knapsack_price(job_groups)]), parts=[], rounds=0, finished=True)
@@ -119,7 +118,7 @@ def best_sum(job_groups: JobGroups, deadline: Deadline) -> ConvexCombination:
         rounds += found.rounds + 1
         if found.finished and bound - decided - _bound(rest, found.prices) <= ROUNDING * bound:
             return replace(found, rounds=rounds)
-    if deadline.passed:  # what was found for some of the groups does for all, scaled down to the GPUs
+    if deadline.passed:  # the solution for some of the groups serves for all, scaled down to the GPUs
         return replace(found, rounds=rounds, finished=False)
     found = _searched_sum(job_groups, deadline)
     return replace(found, rounds=rounds + found.rounds)
@@ -131,9 +130,9 @@ def _bound(job_groups: JobGroups, prices: Floats) -> float:
 
 
 def _searched_sum(job_groups: JobGroups, deadline: Deadline) -> ConvexCombination:
-    """Decompose as Dantzig and Wolfe do: at prices each job takes the type that gains it most, if any does.
+    """Decompose by Dantzig and Wolfe: at prices each job takes the type with its largest gain, if one is positive.
 
-    Ends when no answer improves the mix by more than rounding; the prices are then optimal.
+    The search ends when no column improves the combination by more than rounding; the prices are then optimal.
     """
     kinds = len(job_groups.gpus)
     unit = float((job_groups.worth.max(axis=1) * job_groups.counts).sum())
@@ -162,7 +161,7 @@ def _searched_sum(job_groups: JobGroups, deadline: Deadline) -> ConvexCombinatio
 
 
 def _knapsack_price(job_groups: JobGroups) -> float:
-    """Return the price on one type: the worth per GPU of the job with which the GPUs are used up, 0 if none is."""
+    """Return the price on one type: the value per GPU of the job that exhausts the GPUs, 0 if none does."""
     ratio = job_groups.worth[:, 0] / job_groups.gangs
     order = np.argsort(-ratio, kind="stable")
     wanted = np.where(ratio > 0, job_groups.gangs * job_groups.counts, 0.0)[order]
@@ -175,10 +174,10 @@ def best_level(
 ) -> tuple[float, ConvexCombination]:
     """Find the largest t that every group reaches, or its cap where that is lower, and the prices that prove it.
 
-    At prices, t is at most what :func:`~.levels.level_bound` says; whether this t can be had is a small packing
-    program over answers to prices at this t. Where it cannot, the program's own prices give a smaller t. Prices are
-    scaled so that all GPUs together cost 1; they are 0 where the largest cap can be had. Of many groups a sample is
-    asked first, for prices to start from.
+    At prices, :func:`~.levels.level_bound` bounds t; a small packing program over pricing solutions at this t decides
+    whether it is attainable. Otherwise the program's own prices give a smaller t. Prices are scaled so that all GPUs
+    together cost 1; they are 0 where the largest cap is attainable. With many groups a sample is searched first, for
+    initial prices.
     """
     kinds = len(job_groups.gpus)
     prices = 1.0 / (kinds * job_groups.gpus)
@@ -217,13 +216,13 @@ class _LevelSearch:
         )
 
     def pricing_problem(self, prices: Floats, least: Floats) -> tuple[float, Floats]:
-        """Return what `least` costs at prices, and the share of each type's GPUs that it then takes."""
+        """Return the least cost of the rates `least` at prices, and the share of each type's GPUs that they use."""
         job_groups, usage = self.job_groups, np.zeros(len(prices))
         paid, _, _ = cheapest(job_groups.worth, job_groups.gangs, job_groups.counts, prices, 0.0, least, 0.0, usage)
         return float(paid), usage / job_groups.gpus
 
     def level(self, start: list[Floats]) -> tuple[float, ConvexCombination]:
-        """Lower the level until it can be had; `start` are prices, the first ones the best."""
+        """Lower the level until it is attainable; `start` are prices, the first ones the best."""
         top, exact = float(self.caps.max()), EXACT * self.rounding
         best, rounds = start[0], 0
         level = self.bound(best)
@@ -238,7 +237,7 @@ class _LevelSearch:
                 duals = paying / (paying.sum() * self.job_groups.gpus)
                 paid, proposal = self.pricing_problem(duals, least)
                 rounds += 1
-                needed = 1.0 / master.value  # of all GPUs, by the mix; no mix needs less than `paid`
+                needed = 1.0 / master.value  # of all GPUs, by the combination; none needs less than `paid`
                 stop = self.deadline.passed or rounds >= MOST_ROUNDS
                 too_high = paid > 1.0 + exact
                 settled = needed - paid <= max(exact, 0.1 * (paid - 1.0))

@@ -1,4 +1,4 @@
-"""The small program of a price decomposition: which mix of proposals is best, and what a GPU is worth in it."""
+"""The restricted master of a price decomposition: the best combination of proposals, and the price of a GPU in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from ...formulations.arrays import Floats
 
-# Reduced costs below this share of the largest value count as none.
+# Reduced costs below this share of the largest value count as 0.
 REDUCED_COST_TOLERANCE = 1e-13
 # Pivots of one call; a call on a handful of proposals takes a few.
 MOST_PIVOTS = 1000
@@ -15,8 +15,9 @@ MOST_PIVOTS = 1000
 class RestrictedMaster:
     """Maximise ``values.z`` over z >= 0 with ``proposals z <= limits``, the proposals added one at a time.
 
-    A simplex method. The rows are few (types of GPU, and perhaps one more) and at least 0, so that the start with
-    z = 0 is feasible. The slacks of the rows are the first columns. Among equal choices the earliest column is taken.
+    It is a simplex method. The rows are few (types of GPU, and perhaps one more) and the limits at least 0, so that the
+    start with z = 0 is feasible. The slacks of the rows are the first columns. Among equal choices the earliest column
+    is taken.
 
     Attributes
     ----------
@@ -40,17 +41,17 @@ class RestrictedMaster:
 
     @property
     def value(self) -> float:
-        """The objective of the mix."""
+        """The objective of the combination."""
         return float(self._values[self.basis] @ self.mix)
 
     @property
     def parts(self) -> list[tuple[int, float]]:
-        """The proposals that are mixed, in the order in which they were added, and how much of each."""
+        """The proposals in the basis, in the order of their addition, and the amount of each."""
         rows = len(self.limits)
         return [(int(s) - rows, float(z)) for s, z in zip(self.basis, self.mix, strict=True) if s >= rows]
 
     def gain(self, value: float, proposal: Floats) -> float:
-        """Return what one unit of a proposal would add to the objective."""
+        """Return the reduced cost of a proposal: the gain of the objective per unit."""
         return value - float(self.prices @ proposal)
 
     def add(self, value: float, proposal: Floats) -> None:
@@ -79,4 +80,4 @@ class RestrictedMaster:
             self.basis[int(ratios.argmin())] = entering
             self.mix = np.maximum(np.linalg.solve(table[:, self.basis], self.limits), 0.0)
         self.prices = np.maximum(self.prices, 0.0)
-        self.prices[self.basis[self.basis < len(self.limits)]] = 0.0  # of rows with slack: exactly, not by rounding
+        self.prices[self.basis[self.basis < len(self.limits)]] = 0.0  # prices of rows with slack are exactly 0

@@ -1,4 +1,4 @@
-"""The tie-break: of all optimal shares, those nearest to the isolated ones."""
+"""The tie-break: the shares nearest to the isolated ones among all optimal shares."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .decomposition import JobGroups
 from .restricted_master import REDUCED_COST_TOLERANCE
 from .tie_break_kernels import faces, lift, nearest, settle
 
-# Reduced costs, and prices, below this share of the largest count as 0. Real differences are larger, rounding is not.
+# Reduced costs, and prices, below this share of the largest count as 0: real differences are larger than rounding.
 TIED = 1e-9
-# Of a sum of worth, what one group adds is not resolved below this share of the whole.
+# Relative resolution of a sum over groups: a smaller part of one group is lost in rounding.
 UNRESOLVED = 1e-12
 MOST_STEPS = 200
-# GPUs in use agree with what is wanted to this share of a type's GPUs.
+# Tolerance of GPUs in use, as a share of a type's GPUs.
 CLOSE = 1e-12
-# The nearest optimum is taken if they agree to this share; else what it was to be nearer than.
+# Tolerance at which the nearest optimum is accepted; otherwise the original optimum is kept.
 MATCHED = 1e-9
 
 
@@ -30,34 +30,34 @@ def nearest_shares(
     targets: Floats,
     budget: tuple[Floats, float] | None = None,
 ) -> tuple[Floats, float]:
-    """Return the optimal shares nearest to `targets`, and by how much of a type's GPUs they miss what is wanted.
+    """Return the optimal shares nearest to `targets`, and their largest deviation from the wanted usage of a type.
 
-    Minimises ``sum_i counts_i |x_i - targets_i|^2 / 2`` over the optimal face at optimal prices: every job on its own
-    face (`faces`), what has a price (GPUs of a type, the budget) in full use, and nothing else beyond what there is.
-    The dual of this is a concave function of one weight for each, piecewise quadratic, which Newton's method with a
-    line search maximises.
+    Minimises ``sum_i counts_i |x_i - targets_i|^2 / 2`` over the optimal face at optimal prices: every job stays on its
+    own face (`faces`), every priced resource (GPUs of a type, the budget) is in full use, and the other resources stay
+    within capacity. The dual of this is a concave function of one weight for each, piecewise quadratic, which Newton's
+    method with a line search maximises.
 
     Parameters
     ----------
     runs : ndarray of bool, shape (G, K)
     prices : ndarray of float, shape (K,), or (K + 1,) with a budget
-        Optimal; the budget's is last.
+        Optimal prices; the budget's is last.
     reward : float
-        1 where the sum of worth is maximised, 0 where only rates are to be reached.
+        Weight of the sum of worth: 1 where it is maximised, 0 where only rates have to be reached.
     least : ndarray of float, shape (G,)
-        Rates to be reached.
+        Least rates.
     targets : ndarray of float, shape (G, K)
     budget : tuple of ndarray of float, shape (K,), and float, optional
-        What a GPU of each type costs, and what all may cost.
+        Cost of a GPU of each type, and the limit of the total cost.
 
     Returns
     -------
     shares : ndarray of float, shape (G, K)
     fault : float
-        0 if the prices are optimal, but for rounding.
+        Deviation as a share of a type's GPUs: 0 up to rounding if the prices are optimal.
     """
     groups, kinds = job_groups.worth.shape
-    # What is scarce, by what a GPU of each type takes of it: the GPUs themselves, and the budget in the same unit.
+    # Scarce resources, by the usage of a GPU of each type: the GPUs themselves, and the budget in the same unit.
     takes, limits = np.eye(kinds), job_groups.gpus
     if budget is not None:
         unit = float(job_groups.gpus.sum()) / budget[1]
@@ -95,7 +95,7 @@ def nearest_shares(
                 break
             step = np.zeros(len(limits))
             square = curvature[np.ix_(moving, moving)]
-            # Where jobs are at corners nothing is curved; damping keeps such a step within what may matter.
+            # Jobs at corners have no curvature; damping keeps such a step within the relevant range.
             damping, furthest = 1e-12 * size, 10.0 * max(1.0, float(np.abs(weights).max()))
             while True:
                 step[moving] = np.linalg.solve(square + damping * np.eye(len(square)), excess[moving])
@@ -109,7 +109,7 @@ def nearest_shares(
                 risen, next_excess, next_curvature = at(trial)
                 rounding = 1e-13 * (abs(value) + abs(risen))
                 enough = risen >= value + 1e-4 * float(excess @ (trial - weights)) - rounding
-                # Near the end the value's own rounding hides that it rises.
+                # Near the end rounding of the value hides its rise.
                 level = risen >= value - 1e3 * rounding and off(trial, next_excess) < 0.5 * off(weights, excess)
                 if enough or level or length < 1e-15:
                     break

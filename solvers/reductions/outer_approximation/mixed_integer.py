@@ -14,13 +14,13 @@ from ....formulations.program.model import Program
 from ...backend import Answer, Claim
 from ...result import Limit
 from .continuous import FINE_RATIO, ContinuousRounds
-from .feasibility import LOG_ARGUMENT_TOLERANCE, interior_program, log_argument_tolerance
+from .feasibility import LOG_ARGUMENT_TOLERANCE, UNDECIDED, interior_program, log_argument_tolerance
 from .points import FAR_BELOW, LEAST, Terms, first_grid, further_down, window_points
 from .relaxation import OuterProgram
 from .state import FINEST_TOLERANCE, GAP_SHARE, Inner, Record
 
-# The gap of the first integer program, as a share of the bound or the sum of weights, and of later ones, as a share of
-# the gap that is left: what is cut off next needs no finer answer.
+# Gap of the first integer program, as a share of the bound or the sum of weights, and of later ones, as a share of the
+# remaining gap: the next cuts make a finer answer useless.
 FIRST_GAP = 1e-2
 NEXT_GAP = 0.125
 
@@ -28,17 +28,17 @@ NEXT_GAP = 0.125
 class IntegerRounds:
     """Solves one program with integer columns.
 
-    First the continuous relaxation, for its bound and its cuts. Then integer programs, whose optima bound the
-    objective from above; at each one's point the integers are fixed, and the continuous columns chosen by rounds of
-    their own. No tangent is dropped: those at the points visited make an integer point, once visited, exact.
+    The continuous relaxation gives a first bound and cuts. Integer programs follow, whose optima bound the objective
+    from above; the integers of each optimum are fixed, and rounds on the continuous columns choose those. No tangent is
+    dropped: the tangents at a visited integer point make the relaxation exact there.
 
     Parameters
     ----------
     inner : Inner
-        A backend that reads no LPs is spared the relaxation, and its integer points are taken as they are.
+        A backend that reads no LPs skips the relaxation, and its integer points are used as they are.
     program : Program
     report : callable
-        Called with the record after each round, and as a better point is found within one.
+        Called with the record after each round, and for each better point within a round.
     """
 
     def __init__(self, inner: Inner, program: Program, *, report: Callable[[Record], None]) -> None:
@@ -49,13 +49,13 @@ class IntegerRounds:
         self.least = self.terms.least_whole(program)
         self.tangents = first_grid(self.terms, np.maximum(lower, self.least), self.upper, FINE_RATIO)
         self._linear = ProblemClass.LP in inner.backend.classes
-        # A backend of integer programs alone may count every column in whole steps: let the longest range be 1.
+        # A backend of integer programs alone may count every column in whole steps: scale the longest range to 1.
         self.centre = self.tangents.middles() if self._linear else self.tangents.last_points()
         if not self._linear:
             self.tangents = self.tangents.above(FAR_BELOW * self.centre)
         self.partial: Floats | None = None
         self.rounds = 0
-        # Below 1 for a backend that stops short of the gap it is asked for.
+        # Less than 1 for a backend that stops short of the gap that it is given.
         self._insistence, self._fell_short = 1.0, False
         self._seen: set[bytes] = set()
 
@@ -64,7 +64,7 @@ class IntegerRounds:
         self.tangents = self.tangents.with_points(self.terms.log_arguments(values)[:, None])
 
     def run(self) -> Answer:
-        """Go on until the gap is closed, a limit strikes, or the rounds give no more."""
+        """Continue until the gap is closed, a limit strikes, or the rounds make no more progress."""
         record, inner = self.record, self.inner
         ended = self._relax() if self._linear else None
         while ended is None and not inner.deadline.passed:
@@ -91,7 +91,7 @@ class IntegerRounds:
         return FIRST_GAP * max(float(self.terms.weights.sum()), abs(bound) if math.isfinite(bound) else 0.0)
 
     def _relax(self) -> Answer | None:
-        """Take bound and tangents of the continuous relaxation; return what ends the rounds, if it does."""
+        """Take bound and tangents of the continuous relaxation; return the answer that ends the rounds, if any."""
         relaxed = replace(self.program, integer=np.zeros(self.program.num_columns, dtype=bool))
 
         def report(relaxation: Record) -> None:
@@ -137,7 +137,7 @@ class IntegerRounds:
         )
 
     def _read(self, outer: OuterProgram, answer: Answer, wanted: float) -> Answer | None:
-        """Take in one round's answer, and cut; return what ends the rounds, if anything does."""
+        """Process one round's answer, and cut; return the answer that ends the rounds, if there is one."""
         record = self.record
         if answer.bound is not None and math.isfinite(answer.bound):
             record.tighten(answer.bound / outer.scale)
@@ -168,7 +168,7 @@ class IntegerRounds:
         return None
 
     def _fix(self, point: Floats) -> list[Floats]:
-        """Choose the continuous columns best for the integers of a point; return the insides where that leads."""
+        """Choose the best continuous columns for the integers of a point; return the log arguments at the result."""
         program, whole = self.program, self.program.integer
         integers = np.rint(point[whole])
         if integers.tobytes() in self._seen:
@@ -200,7 +200,7 @@ class IntegerRounds:
         self.tangents = self.tangents.with_points(points).with_points(visits)
 
     def _find_interior(self) -> Answer | None:
-        """Find a first point with every logarithm defined, if none is known; return what ends the rounds."""
+        """Find a first point with every logarithm defined, if none is known; return the answer that ends the rounds."""
         if self.record.solution is not None:
             return None
         program = interior_program(self.program, self.terms, self.upper)
@@ -209,8 +209,8 @@ class IntegerRounds:
             answer.values is not None and answer.claim is Claim.SOLVED and answer.values[-1] <= LOG_ARGUMENT_TOLERANCE
         )
         if nowhere or answer.claim is Claim.INFEASIBLE:
-            message = "no integer point satisfies the rows with every logarithm's inside above 0"
+            message = "no integer point satisfies the rows with every log argument above 0"
             return Answer(claim=Claim.INFEASIBLE, message=message)
         if answer.values is None or not self.record.offer(answer.values[:-1]):
-            return self.record.failed(answer, answer.message or "no first point was found, nor that there is none")
+            return self.record.failed(answer, answer.message or UNDECIDED)
         return None

@@ -22,18 +22,18 @@ def solve_by_tangents(backend: Backend, task: Task, options: Options, on_progres
     """Solve a LOG or MILOG program on a backend that reads its linear relaxations: LPs, or MILPs, or both.
 
     Each logarithm is replaced by the upper envelope of tangents, the backend solves the linear program that results,
-    and tangents are added where its optimum lies; docs/tangents.md has the mathematics. What is claimed is proved on
-    the way: points are evaluated truly, and the bound of a continuous program comes with duals and slopes. A round that
-    the backend answers badly, or a limit, ends the rounds with what is proved by then.
+    and tangents are added where its optimum lies; docs/tangents.md has the mathematics. The claims are proved: points
+    are evaluated with true logarithms, and duals and slopes prove the bound of a continuous program. A faulty answer to
+    a round, or a limit, ends the rounds with the best point and bound so far.
 
     Parameters
     ----------
     backend : Backend
     task : Task
-        With a program that has log terms; its start may be incomplete.
+        A task with log terms; its start may be incomplete.
     options : Options
-        The gap is that of the whole; the backend is asked for a finer one, or for an integer program first for a
-        coarser one. Seed, threads, log, tolerances and own options are the backend's as they are.
+        Options of the whole solve. The backend gets a finer gap, or for the first integer program a coarser one; seed,
+        threads, log, tolerances and own options are passed on unchanged.
     on_progress : Progress
         Called after each round, and with an integer program's better incumbents.
     """
@@ -60,7 +60,7 @@ def solve_by_tangents(backend: Backend, task: Task, options: Options, on_progres
 
 
 def _begin(rounds: ContinuousRounds | IntegerRounds, start: Floats) -> str:
-    """Begin at the warm start; return what became of it."""
+    """Begin at the warm start; return the note on its use."""
     program, inner, record = rounds.program, rounds.inner, rounds.record
     given = np.isfinite(start)
     said = "warm start"
@@ -78,13 +78,13 @@ def _begin(rounds: ContinuousRounds | IntegerRounds, start: Floats) -> str:
     if not record.offer(start):
         return f"{said} violates the program by {program.residuals_at(start).worst:.3g}: dropped"
     if record.solution is None:
-        return f"{said} leaves nothing inside a logarithm: dropped"
+        return f"{said} gives a logarithm no positive argument: dropped"
     rounds.begin_at(record.solution)
     return f"{said} accepted, objective {record.objective:.12g}"
 
 
 def _completed(rounds: ContinuousRounds | IntegerRounds, start: Floats, given: NDArray[np.bool_]) -> Answer:
-    """Find a point well inside every logarithm that has the given columns."""
+    """Find a point that maximises the least log argument among those with the given columns."""
     program = rounds.program
     fixed = replace(
         program,

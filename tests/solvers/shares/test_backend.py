@@ -13,7 +13,7 @@ from equipoise.solvers.shares.decomposition import SAMPLE
 from equipoise.solvers.shares.restricted_master import RestrictedMaster
 from equipoise.validation.benchmarks.shares import PROBLEMS, share_problem, share_rows
 
-NEAREST = "of all optima the nearest to isolated shares"
+NEAREST = "the optimum nearest to isolated shares"
 
 
 def draw(rng, jobs=None, types=None):

@@ -58,7 +58,7 @@ def check(window, result):
     assert result.residuals.worst == 0.0
     assert result.objective <= result.bound <= 0.0
     assert result.gap == pytest.approx((result.bound - result.objective) / window.tables.weight_sum, abs=1e-15)
-    if result.notes[0] == "bound: 0, which all jobs done within the window are worth":
+    if result.notes[0] == "bound: 0, the objective when all jobs finish within the window":
         assert result.bound == 0.0
         assert (plan.rounds_granted >= window.tables.needs).all()
     else:
