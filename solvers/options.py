@@ -11,6 +11,18 @@ from ..formulations.checks import as_flag, as_integer, as_real
 from ..formulations.errors import InvalidInput, UnknownOption
 from ..formulations.text import nearest_hint
 
+#: Present names of backends by their former ones.
+RENAMED_BACKENDS = {"marginal": "lagrangian"}
+
+
+def present_name(name: Any) -> Any:
+    """Return the present name of a backend, with a DeprecationWarning for a former one; other values unchanged."""
+    if not isinstance(name, str) or name not in RENAMED_BACKENDS:
+        return name
+    new = RENAMED_BACKENDS[name]
+    warnings.warn(f"the backend {name!r} is called {new!r} now", DeprecationWarning, stacklevel=3)
+    return new
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -70,6 +82,12 @@ class Options:
         for name, own in self.backend_options.items():
             if not isinstance(own, Mapping):
                 raise InvalidInput(f"backend_options[{name!r}]", own, "must map option names to values")
+        for old, new in RENAMED_BACKENDS.items():
+            if old in self.backend_options and new in self.backend_options:
+                raise InvalidInput("backend_options", old, f"is the former name of {new!r}, which is given too")
+        if any(name in RENAMED_BACKENDS for name in self.backend_options):
+            present = {present_name(name): own for name, own in self.backend_options.items()}
+            object.__setattr__(self, "backend_options", present)
 
     def own(self, backend: str, covered: Mapping[str, str]) -> dict[str, Any]:
         """Return the options meant for `backend` alone. Deprecated: `Backend.backend_options` checks them as well.

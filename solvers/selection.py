@@ -136,7 +136,7 @@ def candidates(
     >>> import equipoise as eq
     >>> build = eq.ProgramBuilder(sense="max")
     >>> x = build.add_columns("x", shape=(1,), upper=1.0)
-    >>> [row.reason for row in eq.candidates(build.program()) if row.name == "marginal"]
+    >>> [row.reason for row in eq.candidates(build.program()) if row.name == "lagrangian"]
     ['reads ScheduleWindow only']
     """
     refuse_unknown(unknown, "form")

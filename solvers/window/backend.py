@@ -40,7 +40,7 @@ class Marginal(Backend):
     and then as "time_indexed", within the time limit.
     """
 
-    name = "marginal"
+    name = "lagrangian"
     licence = "Apache-2.0"
     version = "1"
     requires = ("numba",)

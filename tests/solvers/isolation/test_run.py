@@ -141,10 +141,10 @@ def test_tangent_cuts_are_made_in_the_process_of_the_solver():
     assert [point.bound for point in apart.history] == [point.bound for point in plain.history]
 
 
-@pytest.mark.parametrize("name", ["marginal", "highs"])
+@pytest.mark.parametrize("name", ["lagrangian", "highs"])
 def test_a_warm_start_travels(name):
     problem = window()
-    plan = eq.solve(problem, "marginal").plan
+    plan = eq.solve(problem, "lagrangian").plan
     result = eq.solve(problem, name, isolate=True, warm_start=plan)
     assert any(note.startswith("warm start accepted") for note in result.notes)
 
@@ -165,7 +165,7 @@ def test_real_incumbents_are_streamed():
     assert any(point.objective is not None and point.objective <= result.objective for point in heard)
 
 
-@pytest.mark.parametrize("name", ["highs", "marginal"])
+@pytest.mark.parametrize("name", ["highs", "lagrangian"])
 def test_a_time_limit_of_zero_is_an_ordinary_outcome(name):
     started = time.perf_counter()
     result = eq.solve(window(), name, isolate=True, time_limit=0.0)

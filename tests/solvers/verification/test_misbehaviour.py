@@ -379,7 +379,7 @@ def test_a_lie_is_not_believed(what, which, way):
 @pytest.mark.parametrize("way", WAYS)
 def test_a_lie_about_a_window_is_not_believed(way):
     problem = window()
-    honest = eq.solve(problem, "marginal", rel_gap=0.0)
+    honest = eq.solve(problem, "lagrangian", rel_gap=0.0)
     poor = eq.WindowPlan(problem, np.zeros((2, 3), dtype=bool))
     for lie in (says(plan=poor, bound=poor.objective), says(plan=poor, bound=honest.objective + 9.0)):
         result = solved(problem, lie, way=way)
