@@ -42,7 +42,7 @@ def available_bytes() -> int | None:
     return min(found)
 
 
-def died_of(limit: int | None, peak: int) -> bool:
+def ended_by_limit(limit: int | None, peak: int) -> bool:
     """Whether a process whose largest size was `peak` bytes ended by its limit, where that can be decided.
 
     The kernel includes the size of the parent at the start in the peak of a child; a peak below our own is

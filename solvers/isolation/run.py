@@ -161,7 +161,7 @@ def _last_reply(
 def _answer(
     name: str, worker: Worker, kind: MessageKind | None, content: Any, limit: float | None, memory: int | None
 ) -> Answer:
-    from .memory import died_of
+    from .memory import ended_by_limit
     from .messages import MessageKind
 
     match kind:
@@ -177,7 +177,7 @@ def _answer(
     if worker.expired and limit is not None:
         late = f"{name} did not stop at the time limit of {round(limit, 1):g} s and was ended"
         return Answer(claim=Claim.STOPPED, limit=Limit.TIME, message=late)
-    if kind is MessageKind.MEMORY or died_of(memory, worker.peak):
+    if kind is MessageKind.MEMORY or ended_by_limit(memory, worker.peak):
         of = "" if memory is None else f" of {memory / 1e9:.2g} GB"
         short = f"{name} exceeded its memory limit{of}"
         return Answer(claim=Claim.STOPPED, limit=Limit.MEMORY, message=short)

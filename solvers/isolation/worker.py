@@ -31,10 +31,10 @@ class Channel:
     def outputs(self) -> list[int] | None:
         """Wait for the next request; return the caller's standard output and error, None if the caller has ended."""
         try:
-            said, descriptors, _, _ = socket.recv_fds(self._end, 1, 2)
+            greeting, descriptors, _, _ = socket.recv_fds(self._end, 1, 2)
         except OSError:
             return None
-        return list(descriptors) if said else None
+        return list(descriptors) if greeting else None
 
     def receive(self) -> bytearray:
         """Return one message as bytes."""
@@ -164,8 +164,8 @@ def _allow(memory: int | None) -> None:
 def _is_of_memory(error: BaseException) -> bool:
     """Whether an exception means a lack of memory: a failed load of a library shows it in its text only."""
     words = error_text(error).lower()
-    told = "cannot allocate memory" in words or "failed to map segment" in words
-    return isinstance(error, MemoryError) or (isinstance(error, OSError | ImportError) and told)
+    reported_in_text = "cannot allocate memory" in words or "failed to map segment" in words
+    return isinstance(error, MemoryError) or (isinstance(error, OSError | ImportError) and reported_in_text)
 
 
 def _sendable(reply: Reply, problem: Any) -> bytes:

@@ -48,11 +48,11 @@ def refuted_bound(
         point = None
         if step is None and len(program.matrix.values) <= MOST_ENTRIES:
             point = better_point(program, start, beyond, tolerance)
-    said = f"the backend's bound {bound:.12g} is refuted: "
+    prefix = f"the backend's bound {bound:.12g} is refuted: "
     if step is not None and values is not None:
-        return said + f"changing column {step[0]} by {step[1]:g} is better"
+        return prefix + f"changing column {step[0]} by {step[1]:g} is better"
     if step is not None or point is not None:
-        return said + "there is a better plan"
+        return prefix + "there is a better plan"
     return ""
 
 

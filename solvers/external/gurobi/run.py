@@ -58,11 +58,11 @@ def _optimize(model: Any, program: Program, on_progress: Progress) -> None:
 
     at, columns = GRB.Callback, _columns(model, program)
     sign = 1.0 if program.sense == "max" else -1.0
-    said: tuple[float, float] | None = None
+    last_reported: tuple[float, float] | None = None
     errors: list[BaseException] = []
 
     def hear(model: Any, where: int) -> None:
-        nonlocal said
+        nonlocal last_reported
         incumbent = None
         if where == at.MIPSOL:
             best, bound = model.cbGet(at.MIPSOL_OBJBST), model.cbGet(at.MIPSOL_OBJBND)
@@ -73,8 +73,8 @@ def _optimize(model: Any, program: Program, on_progress: Progress) -> None:
             best, bound = model.cbGet(at.MIP_OBJBST), model.cbGet(at.MIP_OBJBND)
         else:
             return
-        if incumbent is not None or (best, bound) != said:
-            said = best, bound
+        if incumbent is not None or (best, bound) != last_reported:
+            last_reported = best, bound
             known = bound if abs(bound) < GRB.INFINITY else _nothing_proved(program)
             on_progress(best if abs(best) < GRB.INFINITY else None, known, incumbent)
 

@@ -145,12 +145,12 @@ class Best:
 def _run(model: Any, solver: Any, best: Best) -> None:
     from ortools.sat.python import cp_model
 
-    class Heard(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+    class ProgressCallback(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
         def on_solution_callback(self) -> None:
             best.take(best.values(self.response_proto))
 
     solver.best_bound_callback = best.take_bound
-    solver.solve(model, Heard())
+    solver.solve(model, ProgressCallback())
 
 
 def _answer(solver: Any, best: Best, limit: Limit, notes: tuple[str, ...]) -> Answer:

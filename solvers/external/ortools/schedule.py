@@ -147,7 +147,7 @@ def _asked(
 
     model, starts = _model(stated, makespan)
 
-    class Heard(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+    class ProgressCallback(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
         def on_solution_callback(self) -> None:
             best.offer(stated.plan_of(np.array([self.value(start) for start in starts], dtype=np.int64)))
 
@@ -166,7 +166,7 @@ def _asked(
         solver.best_bound_callback = lambda bound: best.lift(math.ceil(bound - 1e-6) * stated.unit - stated.lost)
     if options.time_limit is not None:
         parameters.max_time_in_seconds = options.time_limit
-    solver.solve(model, Heard())
+    solver.solve(model, ProgressCallback())
     return solver.response_proto.status, float(solver.best_objective_bound)
 
 

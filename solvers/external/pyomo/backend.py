@@ -84,13 +84,13 @@ class OtherSolver(PyomoSolver):
         except NotImplementedError:  # the plugin has no duals
             call.model.del_component("dual")
             results = call.solved_by(plugin, **asked)
-        said = str(results.solver.termination_condition)
-        claim, limit = VERDICTS.get(said, (Claim.FAILED, None))
+        condition_name = str(results.solver.termination_condition)
+        claim, limit = VERDICTS.get(condition_name, (Claim.FAILED, None))
         point = claim in (Claim.SOLVED, Claim.STOPPED) and self._loaded(call, plugin, results)
         return Outcome(
             claim=claim,
             limit=limit,
-            message="" if claim is Claim.SOLVED else f"{self.title}: {said}",
+            message="" if claim is Claim.SOLVED else f"{self.title}: {condition_name}",
             has_point=point,
             bound=_bound(program, results),
             notes=(f"gap and tolerances are those of {self.title}: Pyomo has no common name for them",),

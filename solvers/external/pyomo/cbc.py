@@ -84,8 +84,8 @@ class Cbc(PyomoSolver):
             if not str(value).strip():
                 raise InvalidInput(field, value, "CBC's actions are no options: give a parameter and its value")
             asked = [shutil.which(self.executable) or self.executable, f"-{name}", str(value), "-quit"]
-            told = subprocess.run(asked, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL)
-            complaint = re.search(COMPLAINT, told.stdout, re.MULTILINE)
+            completed = subprocess.run(asked, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL)
+            complaint = re.search(COMPLAINT, completed.stdout, re.MULTILINE)
             if complaint:
                 raise InvalidInput(field, value, f"CBC does not take this option or value: {complaint[0]}")
         return own
@@ -127,18 +127,18 @@ def _ran(call: Call, given: dict[str, Any], seconds: float | None) -> tuple[Any,
 
 def outcome(program: Program, results: Any, log: str) -> Outcome:
     """Return the outcome in CBC's solution file and log; without an incumbent the file holds the relaxation's point."""
-    said = str(results.solver.termination_condition)
+    stated_status = str(results.solver.termination_condition)
     found = str(results.solution(0).status) if len(results.solution) else ""
     result = re.search(r"^Result - (.*)$", log, re.MULTILINE)
-    message = f"CBC: {(result[1] if result else said).lower()}"
-    if said == "infeasible":
+    message = f"CBC: {(result[1] if result else stated_status).lower()}"
+    if stated_status == "infeasible":
         # CBC reports this for unbounded programs too, unless it has solved the relaxation and searched.
         searched = "Continuous objective value" in log and "infeasible or unbounded" not in log
         unsure = bool(program.objective.any()) and not searched
         return Outcome(claim=Claim.INFEASIBLE_OR_UNBOUNDED if unsure else Claim.INFEASIBLE, message=message)
-    if said == "unbounded":
+    if stated_status == "unbounded":
         return Outcome(claim=Claim.UNBOUNDED, message=message)
-    if said == "optimal" and found == "optimal":
+    if stated_status == "optimal" and found == "optimal":
         gap = re.search(r"Exiting as integer gap of (\S+) less than", log)
         within = float(gap[1]) * (1.0 + DIGITS) if gap and "within gap tolerance" in log else 0.0
         best = re.search(r"Search completed - best objective (\S+?),", log)
@@ -148,7 +148,7 @@ def outcome(program: Program, results: Any, log: str) -> Outcome:
         bound = -(float(best[1]) - within) if program.sense == "max" else float(best[1]) - within
         return Outcome(claim=Claim.SOLVED, has_point=True, bound=bound)
     stopped = re.search(r"^Result - Stopped on (\w+) limit", log, re.MULTILINE)
-    limit = LIMITS.get(stopped[1] if stopped else said)
+    limit = LIMITS.get(stopped[1] if stopped else stated_status)
     if limit is None:
         return Outcome(claim=Claim.FAILED, message=message)
     return Outcome(

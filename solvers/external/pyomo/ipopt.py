@@ -119,12 +119,14 @@ class Ipopt(PyomoSolver):
                 raise
             field = f"backend_options[{self.name!r}][{wrong!r}]"
             raise InvalidInput(field, call.own[wrong], "Ipopt does not take this option or value") from None
-        told = log.read_text(errors="replace")
-        end = re.findall(r"^EXIT: (.*)$", told, re.MULTILINE)
-        said = end[-1] if end else "no verdict"
-        claim, limit = next(((claim, limit) for words, claim, limit in ENDS if words in said), (Claim.FAILED, None))
+        log_text = log.read_text(errors="replace")
+        end = re.findall(r"^EXIT: (.*)$", log_text, re.MULTILINE)
+        exit_text = end[-1] if end else "no verdict"
+        claim, limit = next(
+            ((claim, limit) for words, claim, limit in ENDS if words in exit_text), (Claim.FAILED, None)
+        )
         point = claim in (Claim.SOLVED, Claim.STOPPED) and len(results.solution) > 0
         if point:
             load(call.model, results)
-        message = "" if said.startswith("Optimal") else f"Ipopt: {said}"
+        message = "" if exit_text.startswith("Optimal") else f"Ipopt: {exit_text}"
         return Outcome(claim=claim, limit=limit, message=message, has_point=point)

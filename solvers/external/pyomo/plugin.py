@@ -38,14 +38,14 @@ def run_plugin(plugin: Any, model: Any, folder: Path, **keywords: Any) -> Any:
     from pyomo.common.log import LoggingIntercept
     from pyomo.common.tempfiles import TempfileManager
 
-    said, before = StringIO(), TempfileManager.tempdir
+    captured, before = StringIO(), TempfileManager.tempdir
     # Pyomo has one stack of temporary files; entries that an exception leaves are dropped with this context.
-    with LoggingIntercept(said, "pyomo"), TempfileManager:
+    with LoggingIntercept(captured, "pyomo"), TempfileManager:
         TempfileManager.tempdir = str(folder)
         try:
             return plugin.solve(model, load_solutions=False, **keywords)
         except ApplicationError as error:
-            raise SolverFailed(said.getvalue() or str(error)) from error
+            raise SolverFailed(captured.getvalue() or str(error)) from error
         finally:
             TempfileManager.tempdir = before
 
@@ -74,8 +74,8 @@ def stated_version(path: str, changed: int) -> str:
     """Return the version that a program states; it is cached until its file changes."""
     switch = "-quit" if Path(path).stem == "cbc" else "--version"
     try:
-        told = subprocess.run([path, switch], capture_output=True, text=True, timeout=5, stdin=subprocess.DEVNULL)
+        completed = subprocess.run([path, switch], capture_output=True, text=True, timeout=5, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError):
         return ""
-    found = re.search(r"\d+(\.\d+)+", told.stdout)
+    found = re.search(r"\d+(\.\d+)+", completed.stdout)
     return found[0] if found else ""

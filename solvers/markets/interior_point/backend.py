@@ -80,7 +80,7 @@ class _Linear:
         self.sifting = Sifting(self.normalized, watch)
         self.notes: list[str] = []
         self.start: Equilibrium | None = None
-        self.told = time.perf_counter()
+        self.reported_at_s = time.perf_counter()
 
     def solve(self) -> Answer:
         """Search from the warm start, if there is one, and return the best allocation with the best prices."""
@@ -196,8 +196,8 @@ class _Linear:
                 f"step {steps:3d}  welfare {objective:.10g}  bound {proved:.10g}  gap {gap:.2e}  pairs {pairs}\n"
             )
         incumbent = None
-        if time.perf_counter() - self.told > INCUMBENT_S:
-            incumbent, self.told = self._plan(), time.perf_counter()
+        if time.perf_counter() - self.reported_at_s > INCUMBENT_S:
+            incumbent, self.reported_at_s = self._plan(), time.perf_counter()
         self.on_progress(objective if np.isfinite(objective) else None, proved, incumbent)
 
 

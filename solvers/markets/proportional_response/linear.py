@@ -127,7 +127,7 @@ class _Rounds:
                 next_check = (
                     number + max(CHECK_ROUNDS, int(CHECK_SHARE * number)) if number >= CHECK_ROUNDS else number + 5
                 )
-                self._look(point, prices, log_prices, gap, number, last=late or number == max_rounds)
+                self._check_gap(point, prices, log_prices, gap, number, last=late or number == max_rounds)
                 if self.bound - self.welfare <= gap or late:
                     break
             if self.accelerated and point.theta >= LIST_GROWTH * self.listed_at:
@@ -158,7 +158,9 @@ class _Rounds:
         prices = np.maximum(prices, LEAST_SHARE)
         return prices, np.log(prices)
 
-    def _look(self, point: State, prices: Floats, log_prices: Floats, gap: float, number: int, *, last: bool) -> None:
+    def _check_gap(
+        self, point: State, prices: Floats, log_prices: Floats, gap: float, number: int, *, last: bool
+    ) -> None:
         """Evaluate the round; use all goods if the lists close the gap or the round is the last."""
         entries = self.entries
         bound, welfare = entries.bound_and_welfare(point, log_prices)

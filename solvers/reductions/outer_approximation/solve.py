@@ -63,24 +63,24 @@ def _begin(rounds: ContinuousRounds | IntegerRounds, start: Floats) -> str:
     """Begin at the warm start; return the note on its use."""
     program, inner, record = rounds.program, rounds.inner, rounds.record
     given = np.isfinite(start)
-    said = "warm start"
+    note = "warm start"
     if not given.all():
-        said = f"warm start: {int(given.sum())} of {len(start)} columns given"
+        note = f"warm start: {int(given.sum())} of {len(start)} columns given"
         linear = ProblemClass.LP in inner.backend.classes
         if isinstance(rounds, IntegerRounds) and not (linear and given[program.integer].all()):
             rounds.partial = start
-            return f"{said}, {inner.backend.name} completes the rest in the first integer program"
+            return f"{note}, {inner.backend.name} completes the rest in the first integer program"
         answer = _completed(rounds, start, given)
         if answer.values is None:
             none = answer.claim is Claim.INFEASIBLE
-            return f"{said}, {'which no others complete' if none else 'the rest not found in time'}: dropped"
-        start, said = answer.values[:-1], f"{said}, the rest completed by a linear program:"
+            return f"{note}, {'which no others complete' if none else 'the rest not found in time'}: dropped"
+        start, note = answer.values[:-1], f"{note}, the rest completed by a linear program:"
     if not record.offer(start):
-        return f"{said} violates the program by {program.residuals_at(start).worst:.3g}: dropped"
+        return f"{note} violates the program by {program.residuals_at(start).worst:.3g}: dropped"
     if record.solution is None:
-        return f"{said} gives a logarithm no positive argument: dropped"
+        return f"{note} gives a logarithm no positive argument: dropped"
     rounds.begin_at(record.solution)
-    return f"{said} accepted, objective {record.objective:.12g}"
+    return f"{note} accepted, objective {record.objective:.12g}"
 
 
 def _completed(rounds: ContinuousRounds | IntegerRounds, start: Floats, given: NDArray[np.bool_]) -> Answer:

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.solvers.isolation.memory import allowed_bytes, available_bytes, died_of
+from equipoise.solvers.isolation.memory import allowed_bytes, available_bytes, ended_by_limit
 from equipoise.solvers.isolation.pool import WORKERS
 
 SUPPORT = str(Path(bad.__file__).parent)
@@ -532,8 +532,8 @@ def test_the_memory_allowed_is_a_share_of_what_is_available():
 @linux
 def test_whether_a_process_died_of_its_limit_is_told_where_it_can_be():
     ours = int(np.ceil(available_bytes() / 1e9 + 100)) * 10**9  # more than this process can have
-    assert died_of(ours, ours)
-    assert died_of(ours, int(0.8 * ours))
-    assert not died_of(ours, int(0.5 * ours))
-    assert not died_of(None, ours)
-    assert not died_of(1000, 1000)  # less than this process itself: the kernel counts that in
+    assert ended_by_limit(ours, ours)
+    assert ended_by_limit(ours, int(0.8 * ours))
+    assert not ended_by_limit(ours, int(0.5 * ours))
+    assert not ended_by_limit(None, ours)
+    assert not ended_by_limit(1000, 1000)  # less than this process itself: the kernel counts that in
