@@ -87,7 +87,7 @@ def _explain(error: BaseException, command: str) -> Failure:
             BAD_INPUT, f"{error.filename}: {error.strerror or error}", "check that the path exists and may be used."
         )
     if isinstance(error, MemoryError):
-        return Failure(FAILED, "out of memory", "try fewer jobs or rounds, or --backend marginal.")
+        return Failure(FAILED, "out of memory", "try fewer jobs or rounds, or --backend lagrangian.")
     message = getattr(error, "format_message", None)
     if callable(message):  # a usage error of typer, whichever version of click it contains
         context = getattr(error, "ctx", None)

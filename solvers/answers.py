@@ -14,7 +14,7 @@ from .result import Limit
 
 
 def well_formed(answer: Any, task: Task, name: str) -> Answer:
-    """Return the backend's answer with arrays of floats; one that cannot be read is left out, and the claim FAILED."""
+    """Return the backend's answer with its arrays as floats; an unreadable array is dropped and the claim is FAILED."""
     if not isinstance(answer, Answer):
         return Answer(claim=Claim.FAILED, message=f"{name} returned a {type(answer).__name__} and not an Answer")
     read, wrong = _read_arrays(answer, task)
@@ -38,7 +38,7 @@ def well_formed(answer: Any, task: Task, name: str) -> Answer:
 
 
 def _read_arrays(answer: Answer, task: Task) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the answer's arrays by field, None for one that cannot be read, and what is wrong with those."""
+    """Return the answer's readable arrays by field (None for an unreadable one), and a description of the faults."""
     read: dict[str, Any] = {}
     wrong: dict[str, str] = {}
     for field, count in _shapes(task).items():
@@ -52,7 +52,7 @@ def _read_arrays(answer: Answer, task: Task) -> tuple[dict[str, Any], dict[str, 
 
 
 def as_floats(given: Any) -> Floats | None:
-    """Return an array of numbers as floats, None if it is no such thing."""
+    """Return an array of numbers as floats; None if it is not an array of numbers."""
     try:
         array = np.asarray(given)
         return array.astype(np.float64, copy=False) if array.dtype.kind in "biuf" else None
@@ -61,7 +61,7 @@ def as_floats(given: Any) -> Floats | None:
 
 
 def as_number(given: Any) -> float | None:
-    """Return a number as a float, which may be nan or infinite; None if it is no number."""
+    """Return a number as a float, which may be nan or infinite; None if it is not a number."""
     if isinstance(given, bool | str | bytes):
         return None
     try:
@@ -70,8 +70,8 @@ def as_number(given: Any) -> float | None:
         return None
 
 
-def words_of(error: BaseException) -> str:
-    """Return type and text of an exception of whatever kind."""
+def error_text(error: BaseException) -> str:
+    """Return the type and the text of an exception."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:
@@ -79,7 +79,7 @@ def words_of(error: BaseException) -> str:
 
 
 def _shapes(task: Task) -> dict[str, int | None]:
-    """Return the arrays of an answer with their lengths, where the task has a program to say so."""
+    """Return the arrays of an answer with their expected lengths; no lengths for a task without a program."""
     program = task.program
     if program is None:
         return dict.fromkeys(("values", "duals", "reduced_costs", "slopes", "ray"))

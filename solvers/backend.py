@@ -1,4 +1,4 @@
-"""The interface of every backend: what it declares, what it is given, what it answers."""
+"""The interface of every backend: its declaration, its task, its answer."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ RENAMED = {
 
 
 class Progress(Protocol):
-    """Called by a backend as its incumbent or its bound improves."""
+    """Callback of a backend whose incumbent or bound improves."""
 
     def __call__(self, objective: float | None, bound: float, incumbent: Any = None) -> None:
         """Report the incumbent's objective (None: none yet), the bound, and the incumbent itself.
 
-        The incumbent is a vector of values by column, or for a special backend a plan. What is reported survives
-        whatever becomes of the backend afterwards.
+        The incumbent is a vector of values by column, or for a special backend a plan. A report is kept even if the
+        backend fails afterwards.
         """
         ...
 
 
 def ignore_progress(*report: Any, **more: Any) -> None:
-    """Ignore a report: of a solve inside another, whose progress is not that of the problem at hand."""
+    """Ignore progress: the report comes from an inner solve and does not concern the caller's problem."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,10 @@ class Availability:
     Attributes
     ----------
     reason : str
-        Why it is not usable, and how to change that.
+        Cause and remedy, if the backend is not usable.
     limit : str
-        What its licence limits ("2,000 variables and rows"); empty if nothing. "auto" passes a limited one over.
+        Limit of its licence ("2,000 variables and rows"); empty if there is none. "auto" passes over a backend
+        whose licence is limited.
     """
 
     usable: bool
@@ -71,21 +72,21 @@ class Availability:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One problem as a backend is given it.
+    """One problem in the form that a backend receives.
 
     Attributes
     ----------
     problem : the formulation
-        For a general backend the program may stand here as well.
+        The problem itself; for a general backend it may be the program.
     form : str
-        Which of its programs.
+        Name of one of its programs.
     program : Program or None
         The program in that form; None for a special backend, which reads the formulation.
     start : ndarray of float or None
         Warm start by column of the program (nan: not given); for a special backend see `options.warm_start`.
     objective_factor : float
-        What the objective was multiplied by since the caller stated it; own options that are values of the objective
-        have to be, too.
+        Factor by which the caller's objective has been multiplied; own options that are values of the objective
+        have to be multiplied by it, too.
     """
 
     problem: Any
@@ -96,43 +97,43 @@ class Task:
 
 
 class Claim(Enum):
-    """What a backend claims about its own run; `Termination` is what `solve` concludes from it."""
+    """A backend's claim about its own run; `solve` concludes the `Termination` from it."""
 
-    SOLVED = "solved"  #: it ran to its end and calls its answer optimal within the gap asked for
-    STOPPED = "stopped"  #: a limit ended it, with or without a plan
-    INFEASIBLE = "infeasible"  #: it proved that there is no plan
-    UNBOUNDED = "unbounded"  #: there are plans, and their objectives have no bound
-    INFEASIBLE_OR_UNBOUNDED = "infeasible or unbounded"  #: one of the two, and it did not find out which
-    FAILED = "failed"  #: it failed; its message says how
+    SOLVED = "solved"  #: the run finished, and the answer is optimal within the requested gap
+    STOPPED = "stopped"  #: a limit ended the run, with or without a plan
+    INFEASIBLE = "infeasible"  #: the run proved that there is no plan
+    UNBOUNDED = "unbounded"  #: plans exist, and their objectives have no bound
+    INFEASIBLE_OR_UNBOUNDED = "infeasible or unbounded"  #: one of the two; the run did not decide which
+    FAILED = "failed"  #: the run failed; the message gives the cause
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a backend claims; `solve` verifies it.
+    """A backend's claims; `solve` verifies them.
 
     Attributes
     ----------
     claim : Claim
-        Whether a SOLVED or STOPPED run ends as OPTIMAL, FEASIBLE or NO_SOLUTION_FOUND is concluded from the verified
-        plan and bound.
+        Outcome of the run. `solve` concludes OPTIMAL, FEASIBLE or NO_SOLUTION_FOUND from the verified plan and bound
+        of a SOLVED or STOPPED run.
     limit : Limit or None
         The limit that ended a STOPPED run; None otherwise.
     values : ndarray of float or None
-        By column of the program (general backends).
+        Values by column of the program (general backends).
     plan : object or None
-        The answer itself (special backends).
+        The plan itself (special backends).
     bound : float or None
-        The backend's bound; None if there is none. With `duals` it is not used: they prove one. Nor is it for a
-        formulation with `proves_bounds`: the plan proves its own.
+        The backend's bound; None if there is none. It is ignored beside `duals`, which prove a bound, and for a
+        formulation with `proves_bounds`, whose plan proves one.
     duals, reduced_costs : ndarray of float or None
-        By row and column of an LP or LOG program: change of the optimal objective per unit.
+        Change of the optimal objective per unit, by row and by column of an LP or LOG program.
     slopes : ndarray of float or None
-        By log term: change of the optimal objective per unit inside the logarithm; by default its derivative at
+        Change of the optimal objective per unit of the log argument, by log term; by default the derivative at
         `values`.
     ray : ndarray of float or None
-        By row: multipliers that prove a linear program infeasible (Farkas).
+        Multipliers by row that prove a linear program infeasible (Farkas).
     notes : tuple of str
-        What a reader of the result should know.
+        Facts for the reader of the result.
     """
 
     claim: Claim
@@ -155,32 +156,32 @@ class Answer:
 
 
 class Backend(ABC):
-    """The base of every backend: a subclass declares what it is, and says how it solves.
+    """The base class of every backend: a subclass declares its properties and implements `solve`.
 
     Attributes
     ----------
     name : str
     licence : str
-        Of the solver behind it.
+        Licence of the underlying solver.
     version : str
-        Of a method that is written here; by default that of the first package in `requires`.
+        Version of a method of this library; by default that of the first package in `requires`.
     requires : tuple of str
         Packages that must be importable, with the oldest version where one is asked for: "ortools>=9.15".
     extra : str
         The extra of equipoise that installs them; empty for none.
     classes : frozenset of ProblemClass
-        Programs it reads (general backends). Programs with log terms reach one that does not read them as tangent
-        cuts, so LP gives LOG and MILP gives MILOG as well.
+        Classes of programs it reads (general backends). A backend that does not read log terms gets tangent cuts
+        instead, so LP implies LOG and MILP implies MILOG.
     formulations : frozenset of str
-        Formulations it reads directly (special backends), by the name of the type or by their own `kind`.
+        Formulations it reads directly (special backends), as names of types or as their `kind`.
     supported_options : frozenset of str
-        Which of the `OPTIONAL` common options it honours. The others are honoured by all.
+        The `OPTIONAL` common options that it honours. All backends honour the others.
     covered_options : mapping of str to str
-        Options of the solver that a common option states already, with the name of that.
+        Options of the solver that a common option covers, with the name of the common option.
     known_options : frozenset of str or None
-        The options of its own that it takes, none by default; None if the solver itself knows them.
+        Names of its own options, none by default; None if the solver itself checks them.
     delegates_to : frozenset of str
-        Backends it may hand work to; their `backend_options` are passed on.
+        Backends it may call; their `backend_options` are passed on.
     isolated : bool
         Whether it always runs in a process of its own.
     supports_outer_approximation : bool
@@ -210,7 +211,7 @@ class Backend(ABC):
                 setattr(cls, new, cls.__dict__[old])
 
     def probe(self) -> Availability:
-        """Return whether it can run here, without importing what it requires; never raise."""
+        """Return whether the backend can run here, without importing its requirements; never raise."""
         stated = self.version
         for each in self.requires:
             package, _, oldest = each.partition(">=")
@@ -228,7 +229,7 @@ class Backend(ABC):
         return Availability(True, stated)
 
     def skip_reason(self, problem: Any, options: Options) -> str:
-        """Return why "auto" should leave this problem to a later backend that can take it; empty if it should not."""
+        """Return why "auto" should leave this problem to a later backend; empty if it should not."""
         return ""
 
     def backend_options(self, options: Options) -> dict[str, Any]:
@@ -237,7 +238,7 @@ class Backend(ABC):
         Raises
         ------
         InvalidInput
-            For an option that a common option states already, by its name or by the solver's, or that is not in
+            If a common option covers the option, under its own name or the solver's, or if the option is not in
             `known_options`.
         """
         own = dict(options.backend_options.get(self.name, {}))
@@ -254,16 +255,16 @@ class Backend(ABC):
 
     @abstractmethod
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Solve the task within the options, honouring every one of them.
+        """Solve the task within the options; honour every one of them.
 
-        Raise InvalidInput for an own option that is wrong and LicenseLimit for a program too large; an ordinary
+        Raise InvalidInput for a wrong own option and LicenseLimit for a program that is too large; any ordinary
         outcome is an Answer.
         """
 
 
 @cache
 def _installed(package: str) -> str:
-    """Return the version of a package, empty without one; it is read once, as that takes as long as a small solve."""
+    """Return the version of a package, empty without one; cached, as reading it takes as long as a small solve."""
     try:
         return version(package)
     except PackageNotFoundError:

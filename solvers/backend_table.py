@@ -1,4 +1,4 @@
-"""The table of backends: what each accepts, and whether it can run here."""
+"""The table of backends: the problems that each accepts, and whether it can run here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class BackendRow:
     Attributes
     ----------
     name, version, licence, reason : str
-        `reason` says why it is not usable, or what its licence limits; empty otherwise.
+        `reason` is the cause if the backend is not usable, or the limit of its licence; empty otherwise.
     usable : bool
     classes : tuple of str
         Problem classes and formulations it accepts.
@@ -35,7 +35,7 @@ class BackendRow:
 
 
 class BackendTable(tuple[BackendRow, ...]):
-    """Rows of `backends()`; prints as a table."""
+    """The rows of `backends()`; it prints as a table."""
 
     __slots__ = ()
 
@@ -56,7 +56,7 @@ def backends(problem: Formulation[Any] | None = None, usable: bool | None = None
     Parameters
     ----------
     problem : formulation or Program, optional
-        List only backends that can state it.
+        List only backends that can solve it.
     usable : bool, optional
         List only backends that are (or are not) usable here.
 

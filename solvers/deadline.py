@@ -11,14 +11,14 @@ from .options import Options
 
 @dataclass(frozen=True)
 class Deadline:
-    """The end of a time limit, for a backend that looks at the clock or hands the rest of its time to another.
+    """The end of a time limit, for a backend that checks the clock or passes the remaining time to another.
 
     Attributes
     ----------
     given : Options
-        Those whose time limit it is.
+        The options that hold the time limit.
     at : float
-        On the clock of `time.perf_counter`; infinite without a limit.
+        End of the time limit on the clock of `time.perf_counter`; infinite without a limit.
     """
 
     given: Options
@@ -31,7 +31,7 @@ class Deadline:
 
     @property
     def passed(self) -> bool:
-        """Whether the time is up."""
+        """Whether the time limit has passed."""
         return time.perf_counter() >= self.at
 
     def left(self) -> float | None:

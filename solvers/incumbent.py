@@ -10,17 +10,17 @@ ProofT = TypeVar("ProofT")
 
 
 class Incumbent(Generic[SolutionT, ProofT]):
-    """The best solution and the least bound of a maximisation, each with what shows it.
+    """The best solution and the least bound of a maximisation, each with its proof.
 
     Attributes
     ----------
     solution : SolutionT or None
-        None where only its objective is known, or nothing yet.
+        The best solution; None if only its objective is available, or nothing yet.
     objective : float
-        Of the solution; -inf before the first.
+        Objective of the solution; -inf before the first.
     bound : float
     proof : ProofT or None
-        What proves the bound; None if it is not proved, or not here.
+        Proof of the bound; None if the bound is not proved here.
     """
 
     def __init__(self, bound: float = math.inf) -> None:
@@ -35,14 +35,14 @@ class Incumbent(Generic[SolutionT, ProofT]):
         return self.bound - self.objective
 
     def improve(self, objective: float, solution: SolutionT | None) -> bool:
-        """Take a solution if it is better; return whether it is."""
+        """Accept a solution if it is better; return whether it is."""
         better = objective > self.objective
         if better:
             self.objective, self.solution = objective, solution
         return better
 
     def tighten(self, bound: float, proof: ProofT | None = None) -> bool:
-        """Take a bound if it is less; return whether it is."""
+        """Accept a bound if it is less; return whether it is."""
         tighter = bound < self.bound
         if tighter:
             self.bound, self.proof = bound, proof

@@ -1,4 +1,4 @@
-"""The eight options every backend understands in the same way."""
+"""The eight options that mean the same for every backend."""
 
 from __future__ import annotations
 
@@ -10,6 +10,18 @@ from typing import Any
 from ..formulations.checks import as_flag, as_integer, as_real
 from ..formulations.errors import InvalidInput, UnknownOption
 from ..formulations.text import nearest_hint
+
+#: Present names of backends by their former ones.
+RENAMED_BACKENDS = {"marginal": "lagrangian"}
+
+
+def present_name(name: Any) -> Any:
+    """Return the present name of a backend, with a DeprecationWarning for a former one; other values unchanged."""
+    if not isinstance(name, str) or name not in RENAMED_BACKENDS:
+        return name
+    new = RENAMED_BACKENDS[name]
+    warnings.warn(f"the backend {name!r} is called {new!r} now", DeprecationWarning, stacklevel=3)
+    return new
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,19 +35,19 @@ class Options:
     rel_gap : float
         Stop when the gap, as `Result.gap` defines it, is at most this.
     abs_gap : float
-        Or when abs(bound - objective) is at most this.
+        Stop when abs(bound - objective) is at most this.
     feasibility_tol : float
         Largest violation of a bound, row or whole number that our own check accepts, absolute.
     threads : int
-        At least 1.
+        Number of threads, at least 1.
     seed : int
-        At least 0.
+        Seed of the random numbers, at least 0.
     warm_start : object or None
         A plan of the problem's own kind to start from.
     log : bool
         Let the solver write its log to standard output.
     backend_options : mapping of str to mapping
-        Options of one backend, by its name: ``{"highs": {"presolve": "off"}}``. With backend="auto" they hold if that
+        Options of one backend, by its name: ``{"highs": {"presolve": "off"}}``. With backend="auto" they apply if that
         backend is chosen; a backend chosen by name refuses those of others.
 
     Raises
@@ -70,6 +82,12 @@ class Options:
         for name, own in self.backend_options.items():
             if not isinstance(own, Mapping):
                 raise InvalidInput(f"backend_options[{name!r}]", own, "must map option names to values")
+        for old, new in RENAMED_BACKENDS.items():
+            if old in self.backend_options and new in self.backend_options:
+                raise InvalidInput("backend_options", old, f"is the former name of {new!r}, which is given too")
+        if any(name in RENAMED_BACKENDS for name in self.backend_options):
+            present = {present_name(name): own for name, own in self.backend_options.items()}
+            object.__setattr__(self, "backend_options", present)
 
     def own(self, backend: str, covered: Mapping[str, str]) -> dict[str, Any]:
         """Return the options meant for `backend` alone. Deprecated: `Backend.backend_options` checks them as well.
@@ -88,7 +106,7 @@ class Options:
         return replace(self, time_limit=seconds)
 
 
-#: The options where none is given; `solve` and `candidates` take their defaults from here.
+#: The default options; `solve` and `candidates` take their defaults from here.
 DEFAULTS = Options()
 
 

@@ -1,4 +1,4 @@
-"""The backends by name."""
+"""Table of backends by name."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 from ..formulations.errors import BackendNotFound
 from ..formulations.text import nearest_hint
 from .backend import Backend
+from .options import present_name
 
-# In order of preference for backend="auto": special backends first. Each module holds one object named BACKEND, or,
+# In order of preference for backend="auto": special backends first. Each module has one object named BACKEND, or,
 # for a family ("pyomo:glpk"), a function `backend(name)` that makes the member of any name.
 BACKENDS = {
-    "marginal": "window.backend",
+    "lagrangian": "window.backend",
     "proportional_response": "markets.proportional_response.backend",
     "interior_point": "markets.interior_point.backend",
     "share_prices": "shares.backend",
@@ -37,7 +38,8 @@ FAMILIES = {"pyomo": "external.pyomo.backend"}
 
 
 def find_backend(name: Any) -> Backend:
-    """Return the backend of this name; BackendNotFound, naming the nearest, if there is none."""
+    """Return the backend of this name; BackendNotFound, naming the nearest, if there is none. A former name warns."""
+    name = present_name(name)
     family, _, member = name.partition(":") if isinstance(name, str) else ("", "", "")
     if family in FAMILIES and member:
         made: Backend = import_module(f".{FAMILIES[family]}", __package__).backend(name)

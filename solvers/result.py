@@ -1,4 +1,4 @@
-"""The result of a solve: the plan, what proves it, and why the solve ended."""
+"""The result of a solve: the plan, its proof, and the reason of its end."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from ..formulations.program.formulation import Formulation
 
 Plan = TypeVar("Plan")
 
-#: A gap at or below this counts as closed: sums of thousands of doubles cannot tell it from zero.
+#: A gap at or below this counts as closed: sums of thousands of doubles have no higher accuracy.
 CLOSED_GAP = 1e-9
 
 
 class TerminationReason(Enum):
-    """Why a solve ended."""
+    """The reason why a solve ended."""
 
     OPTIMAL = "optimal"  #: a verified plan, its gap within rel_gap or abs_gap
     FEASIBLE = "feasible"  #: a verified plan, stopped by a limit before the gap closed
-    NO_SOLUTION_FOUND = "no solution found"  #: stopped by a limit with no plan; there may be one
+    NO_SOLUTION_FOUND = "no solution found"  #: stopped by a limit without a plan; there may be one
     INFEASIBLE = "infeasible"  #: the backend proved that there is no plan
-    UNBOUNDED = "unbounded"  #: the backend found plans without end
-    INFEASIBLE_OR_UNBOUNDED = "infeasible or unbounded"  #: the backend could not tell which
-    NUMERICAL = "numerical"  #: the backend failed, or its answer failed our own check
+    UNBOUNDED = "unbounded"  #: the backend found an unbounded objective
+    INFEASIBLE_OR_UNBOUNDED = "infeasible or unbounded"  #: the backend could not decide which
+    NUMERICAL = "numerical"  #: the backend failed, or its answer failed the check
 
 
 #: Short name of `TerminationReason`.
@@ -40,7 +40,7 @@ Reason = TerminationReason
 
 
 class Limit(Enum):
-    """Which limit ended a solve that is FEASIBLE or NO_SOLUTION_FOUND."""
+    """The limit that ended a FEASIBLE or NO_SOLUTION_FOUND solve."""
 
     TIME = "time"
     ITERATIONS = "iterations"
@@ -48,12 +48,12 @@ class Limit(Enum):
     SOLUTIONS = "solutions"
     MEMORY = "memory"
     INTERRUPTED = "interrupted"  #: by the user
-    METHOD = "method"  #: the backend's method ended with nothing more to give: bound and plan stay apart
+    METHOD = "method"  #: the backend's method ended without closing the gap between bound and plan
 
 
 @dataclass(frozen=True)
 class Termination:
-    """Why the solve ended, and the limit: set exactly when the reason is FEASIBLE or NO_SOLUTION_FOUND."""
+    """The reason and the limit of a solve's end: a limit is set exactly for FEASIBLE and NO_SOLUTION_FOUND."""
 
     reason: TerminationReason
     limit: Limit | None = None
@@ -87,26 +87,28 @@ class Result(Generic[Plan]):
     termination : Termination
     plan : the problem's own answer type, or None
     objective : float or None
-        Recomputed from the plan and the problem's data; None without a plan.
+        Objective recomputed from the plan and the problem's data; None without a plan.
     bound : float
-        No plan is better. Infinite when nothing is proved, never None; -inf (of a maximum) when infeasible.
+        Bound on the objective of every plan. Infinite when nothing is proved, never None; -inf (of a maximum) when
+        infeasible.
     gap : float
         abs(bound - objective) / problem.gap_scale(objective); infinite without a plan.
     residuals : Residuals or None
-        Recomputed from the problem's data; None without a plan.
+        Violations recomputed from the problem's data; None without a plan.
     duals : mapping of str to ndarray, or None
-        By block of rows: the change of the optimal objective per unit of the row's active side. LPs only.
+        Change of the optimal objective per unit of the row's active side, by block of rows. LPs only.
     reduced_costs : mapping of str to ndarray, or None
-        By block of columns: the same for the column's active bound.
+        Change of the optimal objective per unit of the column's active bound, by block of columns.
     wall_time : float
         Seconds, measured here: building, solving, checking.
     history : tuple of HistoryPoint
-        As the backend reported it on the way; the last point is the verified outcome.
+        Reports of the backend on the way; the last point is the verified outcome.
     backend, version, form : str
-        Who solved which of the problem's programs; form is "special" for a backend that reads the problem itself.
+        Name and version of the backend, and the form of the program that it solved; form is "special" for a backend
+        that reads the problem itself.
     seed : int
     notes : tuple of str
-        What the backend did that a reader should know: which bound this is, fallbacks, the fate of a warm start.
+        Facts for the reader: the source of the bound, fallbacks, the use of the warm start.
     candidates : tuple of Candidate
         With ``explain=True``: why "auto" took one backend and passed over the others; prints as a table.
     problem : formulation, Program or None
@@ -138,7 +140,7 @@ class Result(Generic[Plan]):
         return self.plan
 
     def require_optimal(self) -> Plan:
-        """Return the plan if it is proven optimal within the gap asked for; raise NoSolution otherwise."""
+        """Return the plan if it is proven optimal within the requested gap; raise NoSolution otherwise."""
         if self.termination.reason is not TerminationReason.OPTIMAL:
             raise NoSolution(f"not optimal: {self.termination}, gap {self.gap:.3g}", self)
         return self.require_plan()
@@ -146,8 +148,8 @@ class Result(Generic[Plan]):
     def with_plan(self, problem: Formulation[Plan], plan: Plan) -> Result[Plan]:
         """Return this result with another plan of the same problem: objective, residuals and gap recomputed.
 
-        The bound stays, for it holds for every plan; one that the plan exceeds by rounding is moved to it. The rest is
-        what the solve said: whether the plan is feasible, its residuals tell.
+        The bound is kept, as it holds for every plan; a bound that the plan exceeds by rounding is moved to it. The
+        other fields are those of the solve; the residuals show whether the plan is feasible.
 
         Parameters
         ----------
@@ -158,7 +160,7 @@ class Result(Generic[Plan]):
         Raises
         ------
         InvalidInput
-            If the plan is none of this problem.
+            If the plan is not one of this problem.
         """
         problem.check_plan(plan, "plan")
         evaluated = problem.evaluate(plan)
@@ -172,7 +174,7 @@ class Result(Generic[Plan]):
         return replace(self, plan=plan, objective=objective, residuals=residuals, bound=bound, gap=gap)
 
     def certificate(self) -> SolveCertificate:
-        """Return what documents and pages say of the solve beside the plan."""
+        """Return the data on the solve that documents and pages show beside the plan."""
         return SolveCertificate(
             objective=self.objective,
             bound=self.bound,

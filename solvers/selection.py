@@ -1,4 +1,4 @@
-"""The choice of a backend for a problem: which ones accept it, and which of them "auto" takes, with every reason."""
+"""The choice of a backend for a problem: the backends that accept it, and the one that "auto" takes, with reasons."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ CONIC_GAP = 1e-8
 
 @dataclass(frozen=True)
 class ProblemInfo:
-    """A problem and the form of it that is asked for, with what the choice of a backend depends on, derived once.
+    """A problem and its requested form, with the derived data on which the choice of a backend depends.
 
     Attributes
     ----------
     problem : formulation or Program
     asked_form : str or None
-        The form that the caller named.
+        Form requested by the caller; None for the default.
 
     Raises
     ------
@@ -51,28 +51,28 @@ class ProblemInfo:
 
     @cached_property
     def kind(self) -> str:
-        """The name by which special backends list the formulation."""
+        """The name of the formulation in the lists of special backends."""
         return self.problem.kind
 
     @cached_property
     def problem_class(self) -> ProblemClass | None:
-        """The class of the program that a general backend would read; None for a problem that no program states."""
+        """The class of the program that a general backend would read; None for a problem without a program."""
         return self.problem.class_of(self.asked_form)
 
     @cached_property
     def form(self) -> str:
-        """The form that a general backend would read: the first, if none is asked for."""
+        """The form that a general backend would read: the first, if none is requested."""
         return self.problem.check_form(self.asked_form)
 
     @cached_property
     def program(self) -> Program:
         """The program in that form, built when it is first needed."""
-        # Every formulation narrows its program to one; the contract cannot, as a Program is a formulation itself.
+        # Every formulation narrows its program to one; the interface cannot, as a Program is a formulation itself.
         return cast(Program, self.problem.program(self.form))
 
     @cached_property
     def program_size(self) -> int:
-        """The number of entries of the program; it is built only if the formulation does not know the number."""
+        """The number of entries of the program; it is built only if the formulation cannot give the number."""
         known = self.problem.program_size(self.form)
         return len(self.program.matrix.values) + len(self.program.log_matrix.values) if known is None else known
 
@@ -117,7 +117,7 @@ def candidates(
     backend_options: Mapping[str, Mapping[str, Any]] = DEFAULTS.backend_options,
     **unknown: Never,
 ) -> CandidateTable:
-    """Return what backend="auto" makes of every backend for this problem.
+    """Return the decision of backend="auto" on every backend for this problem.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def candidates(
     >>> import equipoise as eq
     >>> build = eq.ProgramBuilder(sense="max")
     >>> x = build.add_columns("x", shape=(1,), upper=1.0)
-    >>> [row.reason for row in eq.candidates(build.program()) if row.name == "marginal"]
+    >>> [row.reason for row in eq.candidates(build.program()) if row.name == "lagrangian"]
     ['reads ScheduleWindow only']
     """
     refuse_unknown(unknown, "form")
@@ -155,7 +155,7 @@ def candidates(
 
 
 class Selection:
-    """The choice of one backend for one solve; every backend is asked at most once whether it can run here."""
+    """The choice of one backend for one solve; every backend is probed at most once."""
 
     def __init__(self, info: ProblemInfo, options: Options) -> None:
         self.info, self.options = info, options
@@ -164,7 +164,7 @@ class Selection:
         self._unweighed = self._weigh()
 
     def choose(self) -> tuple[Backend, str]:
-        """Return the backend that "auto" takes and its version; raise, with every reason, where none can be taken."""
+        """Return the backend that "auto" takes and its version; raise, with every reason, if none can be taken."""
         for backend, candidate in self._unweighed:
             self._weighed.append(candidate)
             if candidate.taken:
@@ -178,7 +178,7 @@ class Selection:
         return CandidateTable(self._weighed)
 
     def check_named(self, backend: Backend) -> str:
-        """Return the version of a backend chosen by name; raise what stands in its way."""
+        """Return the version of a backend chosen by name; raise if it cannot solve the problem here."""
         info, name = self.info, backend.name
         if not accepts(backend, info):
             able = self._first_usable(other for other in self._backends if accepts(other, info))
@@ -194,7 +194,7 @@ class Selection:
         return found.version
 
     def _check_options(self, backend: Backend) -> None:
-        """Raise InvalidInput for an option that the backend named would ignore, with a backend that does not."""
+        """Raise InvalidInput for an option that the named backend would ignore, naming a backend that honours it."""
         options, name = self.options, backend.name
         for other in options.backend_options:
             if other != name and other not in backend.delegates_to:
@@ -205,7 +205,7 @@ class Selection:
             raise InvalidInput(option, getattr(options, option), f"the {name} backend cannot honour it{advice}")
 
     def _supports(self, backend: Backend, option: str) -> bool:
-        """Whether the backend takes the problem as it is asked for, and the option."""
+        """Whether the backend takes the problem in the requested form, and the option."""
         readable = accepts(backend, self.info) and (self.info.asked_form is None or bool(backend.classes))
         return readable and option in backend.supported_options
 
@@ -219,7 +219,7 @@ class Selection:
         return self._availability[id(backend)]
 
     def _first_usable(self, backends: Iterable[Backend]) -> str:
-        """Return the name of the first that can run here, of those without a limited licence if there is one."""
+        """Return the name of the first that can run here, preferring unlimited licences."""
         able = sorted(backends, key=lambda each: not self._probe(each).usable or bool(self._probe(each).limit))
         return able[0].name if able else ""
 
@@ -240,7 +240,7 @@ class Selection:
             yield backend, Candidate(name=backend.name, taken=not reason, reason=merit, version=version)
 
     def _ordered(self) -> Iterator[tuple[Backend, str]]:
-        """Yield the backends in order of preference, special ones first, each with why it comes no earlier."""
+        """Yield the backends in order of preference, special ones first, each with the reason for its place."""
         yield from ((each, "") for each in self._backends if not each.classes)
         general = {each.name: each for each in self._backends if each.classes}
         names, why_later = list(general), ""
@@ -252,7 +252,7 @@ class Selection:
         yield from ((general[name], why_later if name == "clarabel" else "") for name in names)
 
     def _why_not_conic(self) -> str:
-        """Return why tangent cuts come before the conic method for this program with logarithms; empty if not."""
+        """Return why tangent cuts precede the conic method for this program with logarithms; empty if they do not."""
         if self.info.program_size > CONIC_ENTRIES:
             return f": tangent cuts are faster beyond {CONIC_ENTRIES:,} entries, here {self.info.program_size:,}"
         if self.options.rel_gap < CONIC_GAP:
@@ -260,7 +260,7 @@ class Selection:
         return ""
 
     def _obstacle(self, backend: Backend) -> str:
-        """Return what rules the backend out for this problem anywhere, installed or not."""
+        """Return why the backend cannot solve this problem anywhere, installed or not; empty if it can."""
         info = self.info
         special = info.kind in backend.formulations
         if not special and not backend.classes:
@@ -290,7 +290,7 @@ def reads(backend: Backend, wanted: ProblemClass | None) -> bool:
 
 
 def accepts(backend: Backend, info: ProblemInfo) -> bool:
-    """Whether the backend can state this problem, in the form that is asked for, installed or not."""
+    """Whether the backend can state this problem in the requested form, installed or not."""
     return info.kind in backend.formulations or reads(backend, info.problem_class)
 
 

@@ -1,4 +1,4 @@
-"""One `solve` for every problem: choose a backend, run it, and check its answer with our own arithmetic."""
+"""One `solve` for every problem: choose a backend, run it, and verify its answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..formulations.checks import as_flag
 from ..formulations.errors import EquipoiseError, InvalidInput
 from ..formulations.program.formulation import Formulation
 from ..formulations.program.model import Program
-from .answers import well_formed, words_of
+from .answers import error_text, well_formed
 from .backend import Answer, Backend, Claim, Task
 from .isolation.run import Isolation, run_isolated
 from .options import DEFAULTS, Options, refuse_unknown
@@ -46,20 +46,20 @@ def solve(
     backend_options: Mapping[str, Mapping[str, Any]] = DEFAULTS.backend_options,
     **unknown: Never,
 ) -> Result[PlanT]:
-    """Solve a problem, and verify what comes back.
+    """Solve a problem, and verify the answer.
 
     Parameters
     ----------
     problem : formulation or Program
     backend : str or Backend
-        A name from :func:`backends`; "auto", the first that can (see :func:`candidates`); or a backend object.
+        A name from :func:`backends`; "auto", the first suitable one (see :func:`candidates`); or a backend object.
     form : str, optional
-        Which of the problem's programs a general backend is given, from `problem.forms`; the first by default.
+        Form of the program that a general backend gets, from `problem.forms`; the first by default.
     isolate : bool or Isolation
-        Run the backend in a process of its own, which is ended at the time limit plus a grace period: a solver that
-        hangs or crashes takes nothing with it.
+        Whether to run the backend in a separate process, which is ended at the time limit plus a grace period: a solver
+        that hangs or crashes does not affect the caller.
     explain : bool
-        Fill `Result.candidates`: why "auto" took one backend and passed over the others.
+        Whether to fill `Result.candidates`: why "auto" took one backend and passed over the others.
     on_progress : callable, optional
         Called with a :class:`HistoryPoint` as the incumbent or the bound improves.
     time_limit, rel_gap, abs_gap, feasibility_tol, threads, seed, warm_start, log, backend_options
@@ -68,12 +68,12 @@ def solve(
     Returns
     -------
     Result
-        Always, for any ordinary outcome: infeasible, unbounded, out of time, a solver that fails.
+        The result of any ordinary outcome, also infeasible, unbounded, out of time, or a failed solver.
 
     Raises
     ------
     BackendNotFound, BackendUnavailable, LicenseLimit, UnsupportedProblem, InvalidInput
-        Faults of the call or of the environment, before anything runs. An option that does not exist is an
+        If the call or the environment is at fault, before anything runs. An option that does not exist is an
         :class:`UnknownOption`, an InvalidInput that names the nearest one.
     """
     started = time.perf_counter()
@@ -118,7 +118,7 @@ def solve(
 
 
 def _task(info: ProblemInfo, solver: Backend, options: Options) -> Task:
-    """Return what the backend is given: the problem itself to a special one, else its program with the warm start."""
+    """Return the task of the backend: the problem itself for a special one, else its program with the warm start."""
     if info.asked_form is None and info.kind in solver.formulations:
         return Task(problem=info.problem, form="special")
     return Task(problem=info.problem, form=info.form, program=info.program, start=_start(info, options))
@@ -127,7 +127,7 @@ def _task(info: ProblemInfo, solver: Backend, options: Options) -> Task:
 def _answer(
     solver: Backend, task: Task, options: Options, progress: ProgressRecorder, isolate: bool | Isolation
 ) -> Answer:
-    """Run the backend; whatever becomes of it, short of the caller's own faults, is an Answer."""
+    """Run the backend; every failure except a fault of the caller becomes an Answer."""
     program = task.program
     if program is not None and not program.num_columns:
         return _empty(program)
@@ -145,7 +145,7 @@ def _answer(
         return Answer(claim=Claim.STOPPED, limit=Limit.MEMORY, message=f"{solver.name} ran out of memory")
     except (Exception, SystemExit) as error:
         progress.raise_callers_error()
-        return Answer(claim=Claim.FAILED, message=f"{solver.name} failed: {words_of(error)}")
+        return Answer(claim=Claim.FAILED, message=f"{solver.name} failed: {error_text(error)}")
     return well_formed(answer, task, solver.name)
 
 

@@ -12,6 +12,7 @@ from ...formulations.checks import as_flag, as_integer, as_real
 from ...formulations.errors import InvalidInput
 from ...simulation.job_state import JobState
 from ...simulation.rounds.policy import Evidence, RoundState, Schedule
+from ...solvers.options import present_name
 from .artifact_programs import ArtifactJobs, conserve_work, counts_of, counts_program, ranking_program
 from .policy import check_cluster
 
@@ -84,7 +85,7 @@ class ArtifactPolicy:
         self.reactive = as_flag("reactive", self.reactive)
         self.rel_gap = as_real("rel_gap", self.rel_gap, minimum=0.0)
         self.time_limit = as_real("time_limit", self.time_limit, above=0.0)
-        if self.backend == "marginal":
+        if present_name(self.backend) == "lagrangian":
             raise InvalidInput("backend", self.backend, "reads the paper's window only; the released code's is a MILP")
         self._crowding = _Crowding()
 

@@ -1,4 +1,4 @@
-"""Backends that call the solver packages of others."""
+"""Backends that call third-party solver packages."""
 
 from .highs import pass_program
 

@@ -1,4 +1,4 @@
-"""HiGHS: the default solver of linear and mixed-integer programs."""
+"""HiGHS backend: the default solver of linear and mixed-integer programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..result import Limit
 
 # Options that are values of the objective.
 IN_OBJECTIVE = ("objective_bound", "objective_target")
-# HiGHS adds up rows in its own order: a tenth of our tolerance leaves room for ours.
+# HiGHS sums rows in its own order: it gets a tenth of our tolerance, which leaves a margin for our sums.
 TOLERANCE_SHARE = 0.1
 SMALLEST_TOLERANCE = 1e-10
 
@@ -40,10 +40,10 @@ class Highs(Backend):
         "output_flag": "log",
         "log_to_console": "log",
     }
-    known_options = None  # the solver refuses those that it does not know
+    known_options = None  # the solver refuses unknown options
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Hand the program over as arrays, stream incumbents and bounds, and read what HiGHS proved."""
+        """Pass the program as arrays, stream incumbents and bounds, and read the proved values."""
         import highspy
 
         program = task.program
@@ -70,14 +70,14 @@ class Highs(Backend):
             solver.run()
         status = solver.getModelStatus()
         if status == highspy.HighsModelStatus.kUnboundedOrInfeasible:
-            solver.setOptionValue("presolve", "off")  # presolve cannot tell which; the simplex method can
+            solver.setOptionValue("presolve", "off")  # presolve cannot decide which; the simplex method can
             solver.run()
             status = solver.getModelStatus()
         return _answer(solver, program, status, notes)
 
 
 def pass_program(solver: Any, program: Program) -> None:
-    """Give the program's arrays to a `highspy.Highs`, without a Python loop over them."""
+    """Pass the program's arrays to a `highspy.Highs`, without a Python loop over them."""
     import highspy
 
     matrix = program.matrix
@@ -137,7 +137,7 @@ def _listen(solver: Any, program: Program, on_progress: Progress) -> None:
 
     worst = -math.inf if program.sense == "max" else math.inf
 
-    def heard(kind: int, message: str, out: Any, back: Any, data: Any) -> None:
+    def on_event(kind: int, message: str, out: Any, back: Any, data: Any) -> None:
         primal = out.mip_primal_bound
         on_progress(
             None if not math.isfinite(primal) or primal == worst else primal,
@@ -145,7 +145,7 @@ def _listen(solver: Any, program: Program, on_progress: Progress) -> None:
             np.array(out.mip_solution) if kind == int(cb.HighsCallbackType.kCallbackMipImprovingSolution) else None,
         )
 
-    solver.setCallback(heard, None)
+    solver.setCallback(on_event, None)
     solver.startCallback(cb.HighsCallbackType.kCallbackMipImprovingSolution)
     solver.startCallback(cb.HighsCallbackType.kCallbackMipLogging)
 

@@ -1,4 +1,4 @@
-"""scipy.optimize.milp: HiGHS as scipy bundles it, by name only (it fails spuriously on some small programs)."""
+"""The scipy backend: scipy.optimize.milp, used by name only (its HiGHS fails on some small programs)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FROM_SCIPY = {
     2: (Claim.INFEASIBLE, None),
     3: (Claim.UNBOUNDED, None),
 }
-# HiGHS's own, where scipy says only "other" or does not tell limits apart; 16 is also its node limit.
+# HiGHS's own codes, where scipy reports only "other" or does not separate limits; 16 is also its node limit.
 FROM_HIGHS = {
     9: (Claim.INFEASIBLE_OR_UNBOUNDED, None),
     13: (Claim.STOPPED, Limit.TIME),
@@ -42,7 +42,7 @@ class ScipyMilp(Backend):
     known_options = frozenset({"presolve", "node_limit"})
 
     def skip_reason(self, problem: Any, options: Options) -> str:
-        """Return that "auto" takes it for nothing."""
+        """Return why "auto" never takes it."""
         return "used by name only: it fails on some small programs that highs solves"
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
@@ -62,7 +62,7 @@ def _integer(task: Task, options: Options, own: dict[str, Any]) -> Answer:
     assert program is not None
     flip = -1.0 if program.sense == "max" else 1.0
     settings: Any = {"disp": options.log, **own}
-    # scipy knows a relative gap only, and no offset: where ours is another, ask for the optimum and judge afterwards.
+    # scipy has a relative gap only, and no offset: where ours differs, solve to optimality and test the gap afterwards.
     settings["mip_rel_gap"] = options.rel_gap if program.gap_unit is None and program.offset == 0 else 0.0
     if options.time_limit is not None:
         settings["time_limit"] = options.time_limit
@@ -139,7 +139,7 @@ def _linear(task: Task, options: Options, own: dict[str, Any]) -> Answer:
 
 
 def _end(status: int, message: str) -> tuple[Claim, Limit | None]:
-    """Say what ended a solve; for some of HiGHS's own codes scipy has none, and gives them in its message only."""
+    """Return the limit that ended a solve; scipy reports some of HiGHS's limits in its message only."""
     own = re.search(r"HiGHS Status (\d+)", message)
     if own and int(own[1]) in FROM_HIGHS:
         return FROM_HIGHS[int(own[1])]

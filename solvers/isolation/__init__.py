@@ -1,4 +1,4 @@
-"""Solves in a process of their own, which is ended at the time limit."""
+"""Solves in separate processes, which are ended at the time limit."""
 
 from .run import Isolation, run_isolated
 

@@ -1,24 +1,24 @@
-"""How much memory an isolated backend may take: what is free here, and in the group that confines this process."""
+"""The memory that an isolated backend may use: the free memory of the machine and of this process's control groups."""
 
 from __future__ import annotations
 
 import resource
 from pathlib import Path
 
-# Of what is available when the solve begins: the rest is the caller's.
+# Share of the memory available at the start of the solve; the rest is left to the caller.
 SHARE = 0.8
-# A process that died with at least this share of its limit in use died of the limit.
+# A process that ended with at least this share of its limit in use is taken to have ended by the limit.
 NEAR = 0.75
 
 _MEMINFO = Path("/proc/meminfo")
 _OWN_GROUPS = Path("/proc/self/cgroup")
-# By version of Linux's control groups: where they are, and the files with the limit and the use, in bytes.
+# By version of Linux's control groups: their folder, and the files with the limit and the use, in bytes.
 _V1 = (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 _V2 = (Path("/sys/fs/cgroup"), "memory.max", "memory.current", "inactive_file")
 
 
 def allowed_bytes(memory_gb: float | None) -> int | None:
-    """Return the bytes of a limit in GB; of None, a share of what is available, or None where that is not known."""
+    """Return the bytes of a limit in GB; for None a share of the available memory, or None if that is unknown."""
     if memory_gb is not None:
         return int(memory_gb * 1e9)
     available = available_bytes()
@@ -26,7 +26,7 @@ def allowed_bytes(memory_gb: float | None) -> int | None:
 
 
 def available_bytes() -> int | None:
-    """Return the memory that this process could still take (Linux), None where that is not known."""
+    """Return the memory that this process could still allocate (Linux), None if unknown."""
     try:
         lines = dict(line.split(":", 1) for line in _MEMINFO.read_text().splitlines())
         found = [int(lines["MemAvailable"].split()[0]) * 1024]
@@ -42,18 +42,18 @@ def available_bytes() -> int | None:
     return min(found)
 
 
-def died_of(limit: int | None, peak: int) -> bool:
-    """Whether a process whose largest size was `peak` bytes died of its limit, where that can be told.
+def ended_by_limit(limit: int | None, peak: int) -> bool:
+    """Whether a process whose largest size was `peak` bytes ended by its limit, where that can be decided.
 
-    The kernel counts into the peak of a child the size of its parent when it was started; a peak below our own says
-    nothing.
+    The kernel includes the size of the parent at the start in the peak of a child; a peak below our own is
+    inconclusive.
     """
     ours = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return limit is not None and peak > ours and peak >= NEAR * limit
 
 
 def _left_in(path: str, root: Path, most: str, used: str, cache: str) -> list[int]:
-    """Return what the limits of a control group and of those around it leave; files cached can be given up."""
+    """Return the least memory left by a control group and its parents; cached files count as free."""
     left = []
     inner = root / path.strip("/")
     for folder in (inner, *inner.parents) if inner.is_relative_to(root) else ():

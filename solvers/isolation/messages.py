@@ -1,4 +1,4 @@
-"""What a solve and its worker process say to each other: length-prefixed pickles on a pair of connected sockets."""
+"""Messages between a solve and its worker process: length-prefixed pickles on a pair of connected sockets."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from ..backend import Task
 from ..options import Options
 
 HEADER = struct.Struct("!Q")
-# The problem, which both sides have, is named in a message and not sent again with every plan that refers to it.
+# The problem, which both sides hold, is named in a message and not sent again with every plan that refers to it.
 SHARED = "problem"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
-    """What the caller's process has around it, and the worker is to have too: set before each request.
+class ProcessContext:
+    """The process context of the caller, which the worker adopts before each request.
 
     Attributes
     ----------
     path : list of str
-        Where modules are found (sys.path).
+        Folders of modules (sys.path).
     folder : str or None
         The working directory; None if it has been removed.
     environment : dict of str to str
     memory : int or None
-        Bytes that the worker may hold; None: as many as there are.
+        Bytes that the worker may hold; None: no limit.
     """
 
     path: list[str]
@@ -40,23 +40,23 @@ class Surroundings:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One task for the backend; `handed_over` is when the time limit began to run, on the machine's own clock."""
+    """One task for the backend; `handed_over` is the start of the time limit on the machine's monotonic clock."""
 
     task: Task
     options: Options
     handed_over: float
 
 
-class Kind(Enum):
-    """What a worker's message is; all but PROGRESS end the request."""
+class MessageKind(Enum):
+    """The kind of a worker's message; all but PROGRESS end the request."""
 
     PROGRESS = "progress"  #: (objective, bound, incumbent)
     ANSWER = "answer"  #: the Answer
     RAISED = "raised"  #: an EquipoiseError, meant for the caller
-    FAILED = "failed"  #: type and text of any other exception
-    MEMORY = "memory"  #: None: the memory was not enough
-    UNLOADABLE = "unloadable"  #: (which part of the request, why): nothing has run
-    UNREADABLE = "unreadable"  #: why: said by the reader, of a message that it cannot make out
+    FAILED = "failed"  #: an EquipoiseError for the caller
+    MEMORY = "memory"  #: None: the memory limit was exceeded
+    UNLOADABLE = "unloadable"  #: (part of the request, cause): nothing has run
+    UNREADABLE = "unreadable"  #: cause: set by the receiver for a message that it cannot unpickle
 
 
 class _Pickler(pickle.Pickler):

@@ -1,4 +1,4 @@
-"""The worker processes of isolated backends: kept for the next call, and none forgotten."""
+"""The worker processes of isolated backends: idle ones are kept for the next call, and all are ended at exit."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import time
 
 from .process import END_S, Worker
 
-# At exit, for the idle workers to leave by themselves.
+# Seconds at exit for the idle workers to end by themselves.
 LEAVE_S = 0.5
 
 
 class WorkerPool:
-    """Idle workers, at most one for each backend, and all that live: the one thing this package keeps in its process.
+    """Idle workers, at most one for each backend, and all live ones: the only global state of this package.
 
-    It must outlive a call, or every call would start a process anew; and be one, so that none is forgotten at the end
-    of this process or after a fork. A worker never changes its backend: some solvers cannot share a process.
+    It outlives a call, as every call would otherwise start a process; and there is one pool, so that every worker is
+    ended at the end of this process and detached after a fork. A worker never changes its backend: some solvers cannot
+    share a process.
     """
 
     def __init__(self) -> None:
@@ -28,7 +29,7 @@ class WorkerPool:
         self._closes_at_exit = False
 
     def take(self, name: str) -> Worker:
-        """Return a worker for this backend that nobody else has."""
+        """Return a worker for this backend that no other call uses."""
         with self._lock:
             worker = self._idle.pop(name, None)
             if not self._closes_at_exit:
@@ -44,14 +45,14 @@ class WorkerPool:
         return worker
 
     def give_back(self, worker: Worker) -> None:
-        """Keep a worker that has done its work for the next call; end it if another one waits already."""
+        """Keep an idle worker for the next call; end it if another one is kept already."""
         with self._lock:
             kept = self._idle.setdefault(worker.name, worker)
         if kept is not worker:
             self.discard(worker)
 
     def discard(self, worker: Worker) -> None:
-        """End a worker, and any that took too long to end before: memory takes its time to be given back."""
+        """End a worker, and any that took too long to end before: the release of memory takes time."""
         with self._lock:
             ending, self._ending = [*self._ending, worker], []
         for each in ending:
@@ -63,7 +64,7 @@ class WorkerPool:
                     self._ending.append(each)
 
     def close(self) -> None:
-        """End all workers: the idle ones are given the time to leave by themselves."""
+        """End all workers: the idle ones get time to end by themselves."""
         with self._lock:
             idle, living = list(self._idle.values()), set(self._living)
             self._idle.clear()
@@ -78,7 +79,7 @@ class WorkerPool:
             worker.end()
 
     def forget(self) -> None:
-        """In a forked copy of this process: leave the workers to the original."""
+        """Detach from the workers in a forked copy of this process; they belong to the original."""
         for worker in self._living:
             worker.abandon()
         self._lock = threading.Lock()

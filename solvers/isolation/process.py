@@ -1,4 +1,4 @@
-"""One worker process of an isolated backend, from the caller's side: started, spoken to, ended."""
+"""One worker process of an isolated backend, from the caller's side: start, communication, end."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from ..answers import words_of
-from .messages import HEADER, Kind, unframed
+from ..answers import error_text
+from .messages import HEADER, MessageKind, unframed
 
-# Bytes sent or read at a time; what is read is passed on before the clock is looked at again.
+# Bytes sent or read at a time; received messages are passed on between two checks of the clock.
 CHUNK = 1 << 16
-# How often a worker is looked after that says nothing: a process that it has forked may hold its socket open.
+# Seconds between checks of a silent worker: a process that it has forked may hold its socket open.
 LOOK_S = 0.2
-# After a worker is killed: to read what it has said before, and to see it end.
+# Seconds after a kill to read the worker's last messages and to await its end.
 DRAIN_S, END_S = 0.3, 0.3
-# Waits for the end of this process, however it comes, then kills the worker with all its children and removes its
-# directory. It is a process because a thread of the worker could not: a solver may hold Python's lock for hours.
-GUARD = 'read -r end; kill -s KILL -- "-$1"; rm -rf -- "$2"'
+# The watchdog waits for the end of this process by any cause, then kills the worker with all its children and removes
+# its directory. It is a process because a thread of the worker could not run: a solver may hold Python's lock for
+# hours.
+WATCHDOG = 'read -r end; kill -s KILL -- "-$1"; rm -rf -- "$2"'
 NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
 
 
@@ -38,17 +39,17 @@ class Worker:
     Attributes
     ----------
     name : str
-        Of the backend it works for.
+        Name of its backend.
     folder : str
         Its directory for temporary files.
     expired : bool
         Whether it was killed at a deadline.
     exit_code : int or None
-        Once it has ended; the negative of a signal. None: another part of this program has collected it.
+        Exit code once it has ended, negative for a signal. None: another part of this program has reaped it.
     peak : int
-        Once it has ended, the largest size it had, in bytes; 0 where that is not known.
-    last_words : str
-        Once it has ended, the last line that it wrote to standard error before its first request.
+        Largest size in bytes once it has ended; 0 if unknown.
+    last_stderr_line : str
+        Last line of its standard error before its first request, once it has ended.
     """
 
     def __init__(self, name: str) -> None:
@@ -56,7 +57,7 @@ class Worker:
         self.expired = False
         self.exit_code: int | None = None
         self.peak = 0
-        self.last_words = ""
+        self.last_stderr_line = ""
         with ExitStack() as undo:
             self.folder = tempfile.mkdtemp(prefix="equipoise-")
             undo.callback(shutil.rmtree, self.folder, ignore_errors=True)
@@ -80,7 +81,7 @@ class Worker:
             undo.callback(os.close, self._lifeline)
             try:
                 self._guard = subprocess.Popen(
-                    ["/bin/sh", "-c", GUARD, "equipoise-guard", str(self.process.pid), self.folder],
+                    ["/bin/sh", "-c", WATCHDOG, "equipoise-guard", str(self.process.pid), self.folder],
                     stdin=reading,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
@@ -94,13 +95,13 @@ class Worker:
     def _errors(self) -> Path:
         return Path(self.folder, "stderr")
 
-    def replies(self, request: bytes, deadline: float | None, shared: Any) -> Iterator[tuple[Kind, Any]]:
-        """Send a request and yield what comes back until the process ends; at the deadline it is killed.
+    def replies(self, request: bytes, deadline: float | None, shared: Any) -> Iterator[tuple[MessageKind, Any]]:
+        """Send a request and yield the replies until the process ends; kill it at the deadline.
 
-        What it had said by then is still read. `deadline` is in seconds of `time.monotonic`; `shared` is the problem.
+        Messages sent by then are still read. `deadline` is in seconds of `time.monotonic`; `shared` is the problem.
         """
         self._hand_over_outputs()
-        pending, heard = memoryview(request), bytearray()
+        pending, buffer = memoryview(request), bytearray()
         while True:
             left = LOOK_S if deadline is None else deadline - time.monotonic()
             if left <= 0 and deadline is not None:
@@ -116,7 +117,7 @@ class Worker:
             if not events and self.has_ended():
                 return
             if events & select.POLLOUT:
-                with suppress(OSError):  # if nobody reads, what was said before is still to be read
+                with suppress(OSError):  # if the worker does not read, its earlier messages remain to be read
                     pending = pending[self._channel.send(pending[:CHUNK], NO_SIGNAL) :]
             if events & ~select.POLLOUT:
                 try:
@@ -127,11 +128,11 @@ class Worker:
                     return
                 if not received:
                     return
-                heard += received
-                yield from _messages(heard, shared)
+                buffer += received
+                yield from _messages(buffer, shared)
 
     def _hand_over_outputs(self) -> None:
-        """Give the worker our standard output and error as they are now: they may have changed since it started."""
+        """Pass the worker our current standard output and error, which may have changed since it started."""
         with ExitStack() as opened:
             outputs = []
             for stream in (sys.__stdout__, sys.__stderr__):
@@ -140,20 +141,20 @@ class Worker:
                     number = os.open(os.devnull, os.O_WRONLY)
                     opened.callback(os.close, number)
                 outputs.append(number)
-            with suppress(OSError):  # it has just died: there will be no replies
+            with suppress(OSError):  # it has just ended: there will be no replies
                 try:
                     socket.send_fds(self._channel, [b"\0"], outputs, NO_SIGNAL)
-                except OSError:  # descriptors cannot be passed: what is printed is lost
+                except OSError:  # descriptors cannot be passed: printed output is lost
                     self._channel.send(b"\0", NO_SIGNAL)
 
     def is_fit(self) -> bool:
-        """Whether an idle worker is there and silent, as it should be."""
+        """Whether an idle worker is running and silent, as it should be."""
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)
         return not poll.poll(0) and not self.has_ended()
 
     def has_ended(self) -> bool:
-        """Whether the process has ended, without collecting it: its number must stay its own until `end`."""
+        """Whether the process has ended, without reaping it: its number must stay reserved until `end`."""
         if not hasattr(os, "waitid"):
             return False
         try:
@@ -162,8 +163,8 @@ class Worker:
             return True
 
     def kill(self) -> None:
-        """Kill the process and all that it has started."""
-        if self.process.returncode is None:  # once it is collected, its number may be another's
+        """Kill the process and all its children."""
+        if self.process.returncode is None:  # after reaping, the number may belong to another process
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
 
@@ -172,22 +173,22 @@ class Worker:
         self._channel.close()
 
     def end(self, patience: float = END_S) -> bool:
-        """End it, whatever state it is in, and remove its directory; False if `patience` seconds do not see its end."""
+        """End it in any state, and remove its directory; False if it has not ended within `patience` seconds."""
         self._guard.kill()
         self._guard.wait()
         self.kill()
         with suppress(OSError):
             lines = self._errors.read_text(errors="replace").strip().splitlines()
-            self.last_words = lines[-1][:200] if lines else ""
+            self.last_stderr_line = lines[-1][:200] if lines else ""
         ended = self._reap(patience)
         self._close()
         shutil.rmtree(self.folder, ignore_errors=True)
         return ended
 
     def abandon(self) -> None:
-        """In a forked copy of this process: it is the original's worker."""
+        """Detach in a forked copy of this process: the worker belongs to the original."""
         self._close()
-        self.process.returncode = self._guard.returncode = 0  # not ours to wait for
+        self.process.returncode = self._guard.returncode = 0  # only the parent may wait for it
 
     def _close(self) -> None:
         self._channel.close()
@@ -196,7 +197,7 @@ class Worker:
         self._lifeline = None
 
     def _reap(self, patience: float) -> bool:
-        """Collect the ended process, waiting up to `patience` seconds; `Popen` would not say how large it was."""
+        """Reap the ended process, waiting up to `patience` seconds; `Popen` does not report its size."""
         until, pause = time.monotonic() + patience, 0.0005
         while self.process.returncode is None:
             try:
@@ -216,23 +217,23 @@ class Worker:
 
 
 def module_path() -> list[str]:
-    """Return where this process finds modules, for another one."""
+    """Return the folders of modules of this process, for another one."""
     here = [os.getcwd()] if "" in sys.path else []
     return [*here, *(entry for entry in sys.path if isinstance(entry, str) and entry)]
 
 
-def _messages(heard: bytearray, shared: Any) -> Iterator[tuple[Kind, Any]]:
-    """Take the whole messages off the front of what was heard."""
-    while len(heard) >= HEADER.size:
-        end = HEADER.size + HEADER.unpack_from(heard)[0]
-        if len(heard) < end:
+def _messages(buffer: bytearray, shared: Any) -> Iterator[tuple[MessageKind, Any]]:
+    """Take the complete messages off the front of the buffer."""
+    while len(buffer) >= HEADER.size:
+        end = HEADER.size + HEADER.unpack_from(buffer)[0]
+        if len(buffer) < end:
             return
-        body = bytes(memoryview(heard)[HEADER.size : end])
-        del heard[:end]
+        body = bytes(memoryview(buffer)[HEADER.size : end])
+        del buffer[:end]
         try:
-            message: tuple[Kind, Any] = unframed(body, shared)
+            message: tuple[MessageKind, Any] = unframed(body, shared)
         except Exception as error:
-            message = (Kind.UNREADABLE, words_of(error))
+            message = (MessageKind.UNREADABLE, error_text(error))
         yield message
 
 

@@ -1,4 +1,4 @@
-"""Any backend in a process of its own, which is ended when it hangs and may crash without harm to the caller."""
+"""Any backend in a separate process, which is ended when it hangs and may crash without harm to the caller."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from ...formulations.checks import as_real
 from ...formulations.errors import BackendUnavailable, InvalidInput
-from ..answers import words_of
+from ..answers import error_text
 from ..backend import Answer, Backend, Claim, Progress, Task
 from ..options import Options
 from ..result import Limit
 
 if TYPE_CHECKING:
-    from .messages import Kind
+    from .messages import MessageKind
     from .process import Worker
 
 
 @dataclass(frozen=True, kw_only=True)
 class Isolation:
-    """What an isolated backend is allowed.
+    """Limits of an isolated backend.
 
     Attributes
     ----------
@@ -50,34 +50,34 @@ class Isolation:
 
 
 def run_isolated(backend: Backend, task: Task, options: Options, on_progress: Progress, how: Isolation) -> Answer:
-    """Run the backend in a worker process and return its answer, whatever becomes of it.
+    """Run the backend in a worker process and return its answer, or an answer that describes its failure.
 
     Parameters
     ----------
     backend : Backend
-        One of the registry, or an object whose class stands in a module that can be imported.
+        A registered backend, or an object whose class is defined in a module that can be imported.
     task : Task
         A general backend is given the program only: there, `task.problem` is the program itself.
     options : Options
     on_progress : Progress
-        Called here with what the backend reports; if it raises, the process is ended and the error goes on.
+        Called in this process with the backend's reports; if it raises, the process is ended and the error raised.
     how : Isolation
 
     Returns
     -------
     Answer
-        The backend's own; NO_SOLUTION_FOUND if it was ended at the deadline or its memory was not enough, NUMERICAL if
-        it failed or its process died.
+        The backend's own answer; STOPPED if it was ended at the deadline or exceeded its memory, FAILED if it failed
+        or its process ended unexpectedly.
 
     Raises
     ------
     EquipoiseError
-        What the backend raises on purpose; InvalidInput if it, its problem or its options cannot travel.
+        Any EquipoiseError of the backend; InvalidInput if it, its problem or its options cannot be pickled.
     """
     if os.name != "posix":
-        raise BackendUnavailable(f"{backend.name} cannot be isolated here: that needs a POSIX system")
+        raise BackendUnavailable(f"{backend.name} cannot be isolated here: isolation needs a POSIX system")
     from .memory import allowed_bytes
-    from .messages import Kind
+    from .messages import MessageKind
     from .pool import WORKERS
 
     handed_over = time.monotonic()
@@ -86,7 +86,7 @@ def run_isolated(backend: Backend, task: Task, options: Options, on_progress: Pr
     request = _request(backend, task, options, handed_over, memory)
     if options.log and sys.stdout is not None:
         with suppress(OSError, ValueError):
-            sys.stdout.flush()  # what was printed before the solve comes before its log
+            sys.stdout.flush()  # earlier output must precede the log of the solve
     worker = WORKERS.take(backend.name)
     try:
         deadline = None if limit is None else handed_over + limit + how.grace_s
@@ -94,25 +94,25 @@ def run_isolated(backend: Backend, task: Task, options: Options, on_progress: Pr
     except BaseException:
         WORKERS.discard(worker)
         raise
-    if kind in (Kind.ANSWER, Kind.RAISED) and not worker.expired:
+    if kind in (MessageKind.ANSWER, MessageKind.RAISED) and not worker.expired:
         WORKERS.give_back(worker)
     else:
         WORKERS.discard(worker)
-    if kind is Kind.UNLOADABLE:
+    if kind is MessageKind.UNLOADABLE:
         field, why = content
         raise _cannot_travel(field, backend if field == "backend" else task.problem, why)
     return _answer(backend.name, worker, kind, content, limit, memory)
 
 
 def _request(backend: Backend, task: Task, options: Options, handed_over: float, memory: int | None) -> bytes:
-    """Return the whole request; InvalidInput if a part of it cannot be loaded by another process."""
-    from .messages import Request, Surroundings, framed
+    """Return the whole request; InvalidInput if another process cannot load a part of it."""
+    from .messages import ProcessContext, Request, framed
     from .process import module_path
 
     folder = None
     with suppress(OSError):
         folder = os.getcwd()
-    around = Surroundings(path=module_path(), folder=folder, environment=dict(os.environ), memory=memory)
+    around = ProcessContext(path=module_path(), folder=folder, environment=dict(os.environ), memory=memory)
     ours = type(backend).__module__.startswith(f"{__package__.rpartition('.')[0]}.")
     options = replace(options, backend_options={name: dict(own) for name, own in options.backend_options.items()})
     if task.program is not None:
@@ -134,24 +134,24 @@ def _request(backend: Backend, task: Task, options: Options, handed_over: float,
             try:
                 framed(part)
             except Exception as reason:
-                raise _cannot_travel(field, part, words_of(reason)) from None
-        raise _cannot_travel("problem", task.problem, words_of(error)) from None
+                raise _cannot_travel(field, part, error_text(reason)) from None
+        raise _cannot_travel("problem", task.problem, error_text(error)) from None
 
 
 def _cannot_travel(field: str, part: Any, why: str) -> InvalidInput:
     shown = part if isinstance(part, dict) else getattr(part, "name", type(part).__name__)
     advice = "define it in a module that can be imported, or leave out isolate="
-    return InvalidInput(field, shown, f"cannot be handed to a process of its own ({why}): {advice}")
+    return InvalidInput(field, shown, f"cannot be passed to a separate process ({why}): {advice}")
 
 
 def _last_reply(
     worker: Worker, request: bytes, deadline: float | None, problem: Any, on_progress: Progress
-) -> tuple[Kind | None, Any]:
-    """Pass on what is reported, and return the reply that ends the request; (None, None) if there comes none."""
-    from .messages import Kind
+) -> tuple[MessageKind | None, Any]:
+    """Pass on reports, and return the reply that ends the request; (None, None) if there is none."""
+    from .messages import MessageKind
 
     for kind, content in worker.replies(request, deadline, problem):
-        if kind is not Kind.PROGRESS:
+        if kind is not MessageKind.PROGRESS:
             return kind, content
         objective, bound, incumbent = content
         on_progress(objective, bound, incumbent)
@@ -159,35 +159,35 @@ def _last_reply(
 
 
 def _answer(
-    name: str, worker: Worker, kind: Kind | None, content: Any, limit: float | None, memory: int | None
+    name: str, worker: Worker, kind: MessageKind | None, content: Any, limit: float | None, memory: int | None
 ) -> Answer:
-    from .memory import died_of
-    from .messages import Kind
+    from .memory import ended_by_limit
+    from .messages import MessageKind
 
     match kind:
-        case Kind.ANSWER:
+        case MessageKind.ANSWER:
             answer: Answer = content
             return answer
-        case Kind.RAISED:
+        case MessageKind.RAISED:
             raise content
-        case Kind.FAILED:
+        case MessageKind.FAILED:
             return Answer(claim=Claim.FAILED, message=f"{name} failed: {content}")
-        case Kind.UNREADABLE:
+        case MessageKind.UNREADABLE:
             return Answer(claim=Claim.FAILED, message=f"{name}'s answer cannot be read: {content}")
     if worker.expired and limit is not None:
         late = f"{name} did not stop at the time limit of {round(limit, 1):g} s and was ended"
         return Answer(claim=Claim.STOPPED, limit=Limit.TIME, message=late)
-    if kind is Kind.MEMORY or died_of(memory, worker.peak):
+    if kind is MessageKind.MEMORY or ended_by_limit(memory, worker.peak):
         of = "" if memory is None else f" of {memory / 1e9:.2g} GB"
-        short = f"{name} ran out of its memory{of}"
+        short = f"{name} exceeded its memory limit{of}"
         return Answer(claim=Claim.STOPPED, limit=Limit.MEMORY, message=short)
-    return Answer(claim=Claim.FAILED, message=f"{name}'s process died: {_death(worker)}")
+    return Answer(claim=Claim.FAILED, message=f"{name}'s process ended unexpectedly: {_exit_description(worker)}")
 
 
-def _death(worker: Worker) -> str:
-    code, words = worker.exit_code, worker.last_words
+def _exit_description(worker: Worker) -> str:
+    code, words = worker.exit_code, worker.last_stderr_line
     if code is None:
-        return "nobody knows how"
+        return "exit status unknown"
     if code >= 0:
         return f"exit code {code}" + (f": {words}" if words else "")
     try:

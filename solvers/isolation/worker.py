@@ -13,35 +13,35 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 from ...formulations.errors import EquipoiseError, InvalidInput
-from ..answers import words_of
+from ..answers import error_text
 from ..backend import Backend
 from ..reductions.run import run_backend
 from ..registry import find_backend
-from .messages import HEADER, Kind, Request, Surroundings, framed, unframed
+from .messages import HEADER, MessageKind, ProcessContext, Request, framed, unframed
 
-Reply = tuple[Kind, Any]
+Reply = tuple[MessageKind, Any]
 
 
 class Channel:
-    """The worker's end: requests come in, replies go out."""
+    """The worker's connection: requests come in, replies go out."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
 
     def outputs(self) -> list[int] | None:
-        """Wait for the next request; return the caller's standard output and error, None when the caller is gone."""
+        """Wait for the next request; return the caller's standard output and error, None if the caller has ended."""
         try:
-            said, descriptors, _, _ = socket.recv_fds(self._end, 1, 2)
+            greeting, descriptors, _, _ = socket.recv_fds(self._end, 1, 2)
         except OSError:
             return None
-        return list(descriptors) if said else None
+        return list(descriptors) if greeting else None
 
     def receive(self) -> bytearray:
-        """Return one message as it came."""
+        """Return one message as bytes."""
         return self._exactly(HEADER.unpack(self._exactly(HEADER.size))[0])
 
     def send(self, frame: bytes) -> None:
-        """Send one message; the worker has nobody to work for if that fails."""
+        """Send one message; end the worker if that fails, as its caller has ended."""
         try:
             self._end.sendall(frame)
         except OSError:
@@ -59,7 +59,7 @@ class Channel:
 
 
 class Reports:
-    """The `on_progress` of the backend here: each report goes to the caller while the request runs."""
+    """The `on_progress` of the backend here: sends each report to the caller while the request runs."""
 
     def __init__(self, channel: Channel, problem: Any) -> None:
         self._channel, self._problem = channel, problem
@@ -69,13 +69,13 @@ class Reports:
     def __call__(self, objective: float | None, bound: float, incumbent: Any = None) -> None:
         """Send one report, unless it cannot be pickled."""
         with suppress(Exception):
-            frame = framed((Kind.PROGRESS, (objective, bound, incumbent)), self._problem)
+            frame = framed((MessageKind.PROGRESS, (objective, bound, incumbent)), self._problem)
             with self._lock:
                 if self._wanted:
                     self._channel.send(frame)
 
     def close(self) -> None:
-        """Send no more: a thread that the solver has left running must not speak into the next request."""
+        """Stop sending: a thread that the solver has left running must not send into the next request."""
         with self._lock:
             self._wanted = False
 
@@ -95,29 +95,29 @@ def main() -> None:
             os.close(source)
         reply = _served(channel, own)
         _flush(sys.stdout, sys.stderr)
-        # Not held between requests: whoever reads the caller's output waits until the last holder has closed it.
+        # Not held between requests: a reader of the caller's output waits until the last holder has closed it.
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
         channel.send(reply)
 
 
 def _served(channel: Channel, temporary: str) -> bytes:
-    """Run one request and return the reply, ready to be sent."""
+    """Run one request and return the reply in its sendable form."""
     frames = [channel.receive() for _ in range(3)]
     problem: Any = None
     reply: Reply
     try:
         reply, problem = _run(channel, frames, temporary)
     except EquipoiseError as error:
-        reply = Kind.RAISED, error
-    except BaseException as error:  # sys.exit() of a backend ends its request, and nothing else
-        reply = (Kind.MEMORY, None) if _is_of_memory(error) else (Kind.FAILED, words_of(error))
+        reply = MessageKind.RAISED, error
+    except BaseException as error:  # sys.exit() of a backend ends its request only
+        reply = (MessageKind.MEMORY, None) if _is_of_memory(error) else (MessageKind.FAILED, error_text(error))
     _allow(None)
     return _sendable(reply, problem)
 
 
 def _run(channel: Channel, frames: list[bytearray], temporary: str) -> tuple[Reply, Any]:
-    _settle(unframed(frames[0]), temporary)
+    _apply_context(unframed(frames[0]), temporary)
     loading = "backend"
     try:
         given = unframed(frames[1])
@@ -126,21 +126,21 @@ def _run(channel: Channel, frames: list[bytearray], temporary: str) -> tuple[Rep
     except Exception as error:
         if _is_of_memory(error) or isinstance(error, EquipoiseError):
             raise
-        return (Kind.UNLOADABLE, (loading, words_of(error))), None
-    frames.clear()  # the problem is large, and one copy of it enough
+        return (MessageKind.UNLOADABLE, (loading, error_text(error))), None
+    frames.clear()  # the problem is large, and one copy of it is enough
     backend: Backend = find_backend(given) if isinstance(given, str) else given
     task, options = request.task, request.options
     if options.time_limit is not None:
         options = options.with_time(max(0.0, options.time_limit - (time.monotonic() - request.handed_over)))
     reports = Reports(channel, task.problem)
     try:
-        return (Kind.ANSWER, run_backend(backend, task, options, reports)), task.problem
+        return (MessageKind.ANSWER, run_backend(backend, task, options, reports)), task.problem
     finally:
         reports.close()
 
 
-def _settle(around: Surroundings, temporary: str) -> None:
-    """Take on the surroundings of the caller's process, as they are now."""
+def _apply_context(around: ProcessContext, temporary: str) -> None:
+    """Apply the context of the caller's process to this process."""
     sys.path[:] = around.path
     if around.folder is not None:
         with suppress(OSError):
@@ -153,7 +153,7 @@ def _settle(around: Surroundings, temporary: str) -> None:
 
 
 def _allow(memory: int | None) -> None:
-    """Limit the bytes of data that this process may hold, or no longer; what is beyond cannot be allocated."""
+    """Limit the bytes of data that this process may hold, or lift the limit; allocations beyond it fail."""
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     most = resource.RLIM_INFINITY if memory is None else memory
     if hard != resource.RLIM_INFINITY:
@@ -162,33 +162,33 @@ def _allow(memory: int | None) -> None:
 
 
 def _is_of_memory(error: BaseException) -> bool:
-    """Whether an exception says that there is too little memory: a library that cannot be loaded says so in words."""
-    words = words_of(error).lower()
-    told = "cannot allocate memory" in words or "failed to map segment" in words
-    return isinstance(error, MemoryError) or (isinstance(error, OSError | ImportError) and told)
+    """Whether an exception means a lack of memory: a failed load of a library shows it in its text only."""
+    words = error_text(error).lower()
+    reported_in_text = "cannot allocate memory" in words or "failed to map segment" in words
+    return isinstance(error, MemoryError) or (isinstance(error, OSError | ImportError) and reported_in_text)
 
 
 def _sendable(reply: Reply, problem: Any) -> bytes:
-    """Return the reply as a frame; one that cannot be pickled is replaced by words."""
+    """Return the reply as a frame; a reply that cannot be pickled is replaced by an error text."""
     kind, content = reply
     try:
         frame = framed(reply, problem)
-        if kind is Kind.RAISED:
-            unframed(frame[HEADER.size :], problem)  # an error with arguments of its own may not come back
+        if kind is MessageKind.RAISED:
+            unframed(frame[HEADER.size :], problem)  # an error with arguments of its own may not be unpicklable
         return frame
     except Exception as error:
-        if kind is not Kind.RAISED:
-            return framed((Kind.FAILED, f"its answer cannot be sent: {words_of(error)}"))
+        if kind is not MessageKind.RAISED:
+            return framed((MessageKind.FAILED, f"its answer cannot be sent: {error_text(error)}"))
     if isinstance(content, InvalidInput):
-        return framed((Kind.RAISED, InvalidInput(content.field, str(content.value), content.why, content.index)))
-    return framed((Kind.RAISED, EquipoiseError(str(content))))
+        return framed((MessageKind.RAISED, InvalidInput(content.field, str(content.value), content.why, content.index)))
+    return framed((MessageKind.RAISED, EquipoiseError(str(content))))
 
 
 def _flush(*streams: TextIO) -> None:
     for stream in streams:
         with suppress(Exception):
             stream.flush()
-    ctypes.CDLL(None).fflush(None)  # what the solver has printed from C
+    ctypes.CDLL(None).fflush(None)  # output that the solver has printed from C
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The birkhoff backend: preemptive open shops, exactly, by cutting the work into matchings."""
+"""The birkhoff backend: optimal preemptive open shops by decomposition of the work into matchings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..options import Options
 
 
 class Birkhoff(Backend):
-    """The makespan is the most work of one job or machine; the schedule is a sum of matchings, as many as it takes."""
+    """The makespan is the largest load of a job or machine; the schedule is a sum of matchings."""
 
     name = "birkhoff"
     licence = "Apache-2.0"
@@ -19,7 +19,7 @@ class Birkhoff(Backend):
     supported_options = frozenset({"seed"})
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Return the optimum; it draws nothing, so every seed gives the same."""
+        """Return the optimum; nothing is drawn, so every seed gives the same result."""
         self.backend_options(options)
         shop: OpenShop = task.problem
         plan = preemptive_schedule(shop.times)

@@ -1,4 +1,4 @@
-"""The gang_packing backend: gangs packed into rounds in milliseconds, with bounds of its own."""
+"""The gang_packing backend: gangs packed into rounds within milliseconds, with proved bounds."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ..options import Options
 from ..reductions.run import run_backend
 from ..result import Limit
 
-# Columns of a program that HiGHS is given when the packing does not meet the bound.
+# Largest program, in columns, that HiGHS gets when the packing does not meet the bound.
 MOST_COLUMNS = {"patterns": 5_000, "time_indexed": 20_000}
-# Sets of widths are counted for clusters of few widths only: there may be very many.
+# Sets of widths are enumerated for clusters of few widths only: there may be very many.
 MOST_WIDTHS = 12
 # HiGHS stops at a makespan that is less than one round from its bound.
 LAST_ROUND = 1.0 - 1e-6
 
 
 class GangPacking(Backend):
-    """Jobs from the widest into their least loaded rounds, and without preemption from three lists.
+    """Packs jobs from the widest into their least loaded rounds; without preemption also by three lists.
 
-    A schedule is called optimal where it meets a bound that is counted here: lengths, GPUs in total, dual feasible
-    functions, jobs that exclude each other. Where it does not, a small problem goes to HiGHS within the time limit.
+    A schedule is optimal if it meets a combinatorial bound: lengths, GPUs in total, dual feasible functions, jobs that
+    exclude each other. Otherwise a small problem goes to HiGHS within the time limit.
     """
 
     name = "gang_packing"
@@ -40,7 +40,7 @@ class GangPacking(Backend):
     delegates_to = frozenset({"highs"})
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Pack, and close the rest by HiGHS; the packing draws nothing, threads and seed are for HiGHS."""
+        """Pack, and close the gap by HiGHS; the packing draws nothing, threads and seed apply to HiGHS."""
         self.backend_options(options)
         deadline = Deadline.of(options)
         problem: GangMakespan = task.problem
@@ -67,7 +67,7 @@ def _offered(problem: GangMakespan, start: Any, plan: GangSchedule, notes: list[
     problem.check_plan(start, "warm_start")
     fault = problem.evaluate(start)[1].worst
     if fault > 0:
-        notes.append(f"warm start rejected: it is wrong by {fault:g}")
+        notes.append(f"warm start rejected: it violates the problem by {fault:g}")
         return plan
     notes.append(f"warm start accepted, objective {start.makespan}")
     return start if start.makespan < plan.makespan else plan
@@ -76,7 +76,7 @@ def _offered(problem: GangMakespan, start: Any, plan: GangSchedule, notes: list[
 def _closed(
     problem: GangMakespan, plan: GangSchedule, bound: float, options: Options, notes: list[str]
 ) -> tuple[GangSchedule, float, Limit]:
-    """Return plan and bound as HiGHS improves them, and what stopped it."""
+    """Return plan and bound as HiGHS improves them, and the limit that stopped it."""
     form = _form(problem)
     if form is None:
         return plan, bound, Limit.METHOD
@@ -100,7 +100,7 @@ def _closed(
 
 
 def _form(problem: GangMakespan) -> str | None:
-    """Return the smallest form that HiGHS may close, None if all are too large."""
+    """Return the smallest form that HiGHS may solve, None if all are too large."""
     widths = len(set(problem.gangs[problem.rounds > 0].tolist()))
     if problem.preemptive and widths <= MOST_WIDTHS:
         patterns = count_patterns(problem)

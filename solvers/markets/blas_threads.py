@@ -1,4 +1,4 @@
-"""The number of threads that dense linear algebra takes: of the process, so that solves that overlap share it."""
+"""The number of threads of dense linear algebra: one number per process, which overlapping solves share."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 @contextmanager
 def blas_threads(count: int) -> Iterator[None]:
-    """Let BLAS take so many threads within the block.
+    """Let BLAS use this number of threads within the block.
 
-    Left alone, OpenBLAS takes every core for matrices of a few hundred rows, which on a busy machine makes them slower
-    by an order of magnitude. The number is one for the process: of blocks that overlap in time, the last to begin
-    decides, and the last to end restores what was before the first. threadpoolctl alone would leave the number of
-    the second of two blocks behind.
+    By default OpenBLAS uses every core for matrices of a few hundred rows, which makes them slower by an order of
+    magnitude on a busy machine. The number applies to the process: of blocks that overlap in time, the last to begin
+    sets it, and the last to end restores the number before the first. threadpoolctl alone would leave the number of the
+    second of two blocks behind.
     """
     libraries = _libraries()
     libraries.enter(count)
@@ -27,7 +27,7 @@ def blas_threads(count: int) -> Iterator[None]:
 
 
 class _Libraries:
-    """The BLAS libraries of the process; those are looked for once, as that takes milliseconds."""
+    """The BLAS libraries of the process; they are searched for once, as that takes milliseconds."""
 
     def __init__(self) -> None:
         import scipy.linalg  # noqa: F401  it brings a BLAS of its own, which is found only once it is loaded
@@ -53,7 +53,7 @@ class _Libraries:
                 self._let_any_thread_set()
 
     def _let_any_thread_set(self) -> None:
-        """Allow this thread to set the number: newer versions of threadpoolctl ignore all but the first that has."""
+        """Allow this thread to set the number: newer versions of threadpoolctl obey only the first that has."""
         for library in self.found.lib_controllers:
             if hasattr(library, "clear_controlling_thread"):
                 library.clear_controlling_thread(force=True)

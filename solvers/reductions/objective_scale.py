@@ -1,4 +1,4 @@
-"""Objectives of small coefficients are handed over larger: solvers compare costs by absolute tolerances."""
+"""Scaling of objectives with small coefficients, as solvers compare costs by absolute tolerances."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..options import Options
 def raising_factor(task: Task) -> float:
     """Return the power of two that brings the largest coefficient of the objective to between 1 and 2, at least 1.
 
-    HiGHS, for one, calls a knapsack of costs around 1e-7 optimal at a thirtieth of its value.
+    HiGHS, for example, calls a knapsack of costs around 1e-7 optimal at a thirtieth of its value.
     """
     program = task.program
     if program is None:
@@ -40,7 +40,7 @@ def raised(task: Task, options: Options, factor: float) -> tuple[Task, Options]:
 
 
 def lowered(answer: Answer, factor: float) -> Answer:
-    """Return the answer in the units of the program as it was stated."""
+    """Return the answer in the units of the original program."""
 
     def down(given: Floats | None) -> Floats | None:
         return None if given is None else np.asarray(given) / factor
@@ -55,7 +55,7 @@ def lowered(answer: Answer, factor: float) -> Answer:
 
 
 def lowering(on_progress: Progress, factor: float) -> Progress:
-    """Return a listener for reports in the raised units."""
+    """Return a callback for reports in the scaled units."""
 
     def report(objective: float | None, bound: float, incumbent: object = None) -> None:
         on_progress(None if objective is None else objective / factor, bound / factor, incumbent)

@@ -1,4 +1,4 @@
-"""The way from a task to any backend: a small objective raised, log terms restated as tangent cuts."""
+"""Run any backend on a task: small objectives are scaled, log terms are approximated by tangent cuts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .outer_approximation.solve import solve_by_tangents
 
 
 def run_backend(backend: Backend, task: Task, options: Options, on_progress: Progress) -> Answer:
-    """Run the backend on the task, a small objective raised; by tangent cuts if it does not read log terms."""
+    """Run the backend on the task with a scaled objective; by tangent cuts if it does not read log terms."""
     factor = raising_factor(task)
     if factor != 1.0:
         larger, theirs = raised(task, options, factor)

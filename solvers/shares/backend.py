@@ -1,4 +1,4 @@
-"""The share_prices backend: shares of GPU time from prices per type, and the tie among optima broken by one rule."""
+"""The share_prices backend: shares of GPU time from prices per type, with a unique choice among optima."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from ..deadline import Deadline
 from ..options import Options
 from ..result import Limit
 from ..selection import checked_problem
-from .decomposition import Crowd, Mix, best_level, best_sum
+from .decomposition import ConvexCombination, JobGroups, best_level, best_sum
 from .side_constraints import solve_with_rows
 from .tie_break import MATCHED, nearest_shares
 
 WITH_ROWS = "MaxSumThroughput:rows"
 KINDS = ("MaxMinFairness", "MaxMinFairness:water_filling", "MaxSumThroughput", WITH_ROWS, "MinTotalDuration")
-# A level holds a job that rounding lets rise by no more than this share of it, or than HARDER times the least such rise
-# of all jobs; the others stay open for another search, where those that are held no longer count.
+# A job is fixed at a level if rounding lets it rise by no more than this share of it, or than HARDER times the least
+# such rise of all jobs; the others stay open for another search, in which fixed jobs no longer count.
 HELD, HARDER = 1e-7, 10.0
 
 
 class SharePrices(Backend):
     """Closed forms on one type of GPU, decomposition by prices on several; then the optimum nearest to isolated shares.
 
-    Identical jobs are one. Nothing is drawn, and one thread is all that is ever used. With a budget or least rates the
-    prices are those of HiGHS.
+    Identical jobs are merged. Nothing is drawn, and only one thread is used. With a budget or least rates the prices
+    are those of HiGHS.
     """
 
     name = "share_prices"
@@ -45,9 +45,9 @@ class SharePrices(Backend):
     delegates_to = frozenset({"highs"})
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Solve the problem to rounding, whatever gap is asked for, so that the tie-break has an optimum to start from.
+        """Solve the problem to rounding, whatever the requested gap, so that the tie-break starts from an optimum.
 
-        What is found when the time is up is a feasible mix, without the tie-break.
+        When the time is up, the plan is a feasible convex combination, without the tie-break.
         """
         self.backend_options(options)
         if task.problem.kind == WITH_ROWS:
@@ -61,14 +61,14 @@ class SharePrices(Backend):
 def nearest_optimum(problem: LevelShares | MaxSumThroughput) -> GpuShares:
     """Return the optimal shares nearest to the isolated ones, with the prices that prove them optimal.
 
-    Of all optima the one with the least sum over jobs and types of (x_jk - isolated_jk)^2, which is unique: it depends
-    on the problem alone, not on a backend. It is what the share_prices backend answers; call this to break ties in the
-    same way when another backend found the objective.
+    The sum over jobs and types of (x_jk - isolated_jk)^2 is least at these shares among all optima. They are unique:
+    they depend on the problem alone, not on a backend. The share_prices backend returns them; call this function to
+    break ties in the same way when another backend found the objective.
 
     Raises
     ------
     UnsupportedProblem
-        For a problem that is none of this kind.
+        If the problem is not of this kind.
     NoSolution
         If least rates cannot be reached; its `result` is the backend's Answer.
     """
@@ -87,10 +87,10 @@ def nearest_optimum(problem: LevelShares | MaxSumThroughput) -> GpuShares:
 def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], bool]:
     first = problem.groups.first
     worth = problem.rates if isinstance(problem, MaxSumThroughput) else problem.worth
-    crowd = Crowd.in_groups(problem, problem.groups, worth)
+    job_groups = JobGroups.in_groups(problem, problem.groups, worth)
     if isinstance(problem, MaxSumThroughput):
         least, reward, level_prices = np.zeros(len(first)), 1.0, None
-        mix = best_sum(crowd, deadline)
+        mix = best_sum(job_groups, deadline)
         face = prices = mix.prices
         rounds, finished = mix.rounds, mix.finished
         stated = f"{rounds} rounds of prices"
@@ -98,49 +98,51 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
         caps = problem.highest[first]
         reward = 0.0
         filling = isinstance(problem, MaxMinFairness) and problem.water_filling
-        least, stages = _levels(crowd, caps, filling, deadline)
+        least, stages = _levels(job_groups, caps, filling, deadline)
         mix, finished = stages[-1], all(stage.finished for stage in stages)
         level_prices = np.array([stage.prices for stage in stages]) if filling else None
         face = np.sum([stage.prices for stage in stages], axis=0)
-        prices = _per_level(crowd, stages[0].prices, least if not filling else np.full(len(first), least.min()))
+        prices = _per_level(job_groups, stages[0].prices, least if not filling else np.full(len(first), least.min()))
         stated = f"{sum(stage.rounds for stage in stages)} rounds of prices"
         if filling:
             stated += f", {len(stages)} level(s) that prices bind or that end it"
     notes = [f"{len(first)} groups of {problem.num_jobs} jobs, {stated}"]
-    shares, fault = np.zeros_like(crowd.worth), math.inf
+    shares, fault = np.zeros_like(job_groups.worth), math.inf
     if finished:
         targets = problem.isolated(problem.gangs[first])
-        shares, fault = nearest_shares(crowd, problem.runnable[first], face, reward, least, targets)
+        shares, fault = nearest_shares(job_groups, problem.runnable[first], face, reward, least, targets)
     if not fault <= MATCHED:
-        shares = _mixed(crowd, mix, reward, least)
-        notes.append("a mix of answers to prices: ties among optima are not broken by distance")
+        shares = _mixed(job_groups, mix, reward, least)
+        notes.append("a convex combination of pricing solutions: ties among optima are not broken by distance")
     else:
-        notes.append("of all optima the nearest to isolated shares")
-    plan = GpuShares(_sound(crowd, shares)[problem.groups.of_job], prices, 0.0, level_prices)
+        notes.append("the optimum nearest to isolated shares")
+    plan = GpuShares(_within_capacity(job_groups, shares)[problem.groups.of_job], prices, 0.0, level_prices)
     return plan, notes, finished
 
 
-def _sound(crowd: Crowd, shares: Floats) -> Floats:
-    """Return shares by group scaled down to what there is: rounding, or a mix, may use a little more."""
+def _within_capacity(job_groups: JobGroups, shares: Floats) -> Floats:
+    """Return shares by group scaled down to the capacity: rounding, or a convex combination, may exceed it a little."""
     shares = shares / np.maximum(1.0, shares.sum(axis=1, keepdims=True))
-    used = (crowd.gangs * crowd.counts) @ shares
-    return np.asarray(shares * np.minimum(1.0, crowd.gpus / np.maximum(used, crowd.gpus)))
+    used = (job_groups.gangs * job_groups.counts) @ shares
+    return np.asarray(shares * np.minimum(1.0, job_groups.gpus / np.maximum(used, job_groups.gpus)))
 
 
-def _levels(crowd: Crowd, highest: Floats, filling: bool, deadline: Deadline) -> tuple[Floats, list[Mix]]:
-    """Return the level that each group reaches in the optimum, and what was found level by level."""
+def _levels(
+    job_groups: JobGroups, highest: Floats, filling: bool, deadline: Deadline
+) -> tuple[Floats, list[ConvexCombination]]:
+    """Return the level that each group reaches in the optimum, and the solution of each level."""
     from ...formulations.shares.kernels import within_reach
 
     caps = highest.copy() if filling else np.full(len(highest), highest.min())
-    stages: list[Mix] = []
+    stages: list[ConvexCombination] = []
     while True:
         rounding = 0.1 * ROUNDING * (1 + 10 * len(stages))
-        level, mix = best_level(crowd, caps, deadline, rounding)
+        level, mix = best_level(job_groups, caps, deadline, rounding)
         stages.append(mix)
         least = np.minimum(level, caps)
         if not filling or not mix.prices.any() or not mix.finished:
             return least, stages
-        reach = within_reach(crowd.worth, crowd.gangs, mix.prices, least, rounding)
+        reach = within_reach(job_groups.worth, job_groups.gangs, mix.prices, least, rounding)
         above = caps > level
         if not above.any():
             return least, stages
@@ -148,20 +150,22 @@ def _levels(crowd: Crowd, highest: Floats, filling: bool, deadline: Deadline) ->
         caps[rise <= max(HELD, HARDER * rise.min())] = level
 
 
-def _per_level(crowd: Crowd, prices: Floats, least: Floats) -> Floats:
-    """Return prices scaled to units of the level: what the level would rise by with one more GPU."""
+def _per_level(job_groups: JobGroups, prices: Floats, least: Floats) -> Floats:
+    """Return prices scaled to units of the level: the rise of the level by one more GPU."""
     from ...formulations.shares.kernels import cheapest
 
-    slope = cheapest(crowd.worth, crowd.gangs, crowd.counts, prices, 0.0, least, 0.0, np.zeros(len(prices)))[1]
+    slope = cheapest(
+        job_groups.worth, job_groups.gangs, job_groups.counts, prices, 0.0, least, 0.0, np.zeros(len(prices))
+    )[1]
     return prices / slope if slope > 0 else prices
 
 
-def _mixed(crowd: Crowd, mix: Mix, reward: float, least: Floats) -> Floats:
+def _mixed(job_groups: JobGroups, mix: ConvexCombination, reward: float, least: Floats) -> Floats:
     from ...formulations.shares.kernels import add_cheapest
 
-    shares = np.zeros_like(crowd.worth)
+    shares = np.zeros_like(job_groups.worth)
     for weight, prices in mix.parts:
-        add_cheapest(crowd.worth, crowd.gangs, prices, reward, least, weight, shares)
+        add_cheapest(job_groups.worth, job_groups.gangs, prices, reward, least, weight, shares)
     return shares
 
 

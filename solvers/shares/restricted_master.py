@@ -1,4 +1,4 @@
-"""The small program of a price decomposition: which mix of proposals is best, and what a GPU is worth in it."""
+"""The restricted master of a price decomposition: the best combination of proposals, and the price of a GPU in it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import numpy as np
 
 from ...formulations.arrays import Floats
 
-# Reduced costs below this share of the largest value count as none.
-NOTHING = 1e-13
+# Reduced costs below this share of the largest value count as 0.
+REDUCED_COST_TOLERANCE = 1e-13
 # Pivots of one call; a call on a handful of proposals takes a few.
 MOST_PIVOTS = 1000
 
 
-class Master:
+class RestrictedMaster:
     """Maximise ``values.z`` over z >= 0 with ``proposals z <= limits``, the proposals added one at a time.
 
-    A simplex method. The rows are few (types of GPU, and perhaps one more) and at least 0, so that the start with
-    z = 0 is feasible. The slacks of the rows are the first columns. Among equal choices the earliest column is taken.
+    It is a simplex method. The rows are few (types of GPU, and perhaps one more) and the limits at least 0, so that the
+    start with z = 0 is feasible. The slacks of the rows are the first columns. Among equal choices the earliest column
+    is taken.
 
     Attributes
     ----------
@@ -40,17 +41,17 @@ class Master:
 
     @property
     def value(self) -> float:
-        """The objective of the mix."""
+        """The objective of the combination."""
         return float(self._values[self.basis] @ self.mix)
 
     @property
     def parts(self) -> list[tuple[int, float]]:
-        """The proposals that are mixed, in the order in which they were added, and how much of each."""
+        """The proposals in the basis, in the order of their addition, and the amount of each."""
         rows = len(self.limits)
         return [(int(s) - rows, float(z)) for s, z in zip(self.basis, self.mix, strict=True) if s >= rows]
 
     def gain(self, value: float, proposal: Floats) -> float:
-        """Return what one unit of a proposal would add to the objective."""
+        """Return the reduced cost of a proposal: the gain of the objective per unit."""
         return value - float(self.prices @ proposal)
 
     def add(self, value: float, proposal: Floats) -> None:
@@ -62,7 +63,7 @@ class Master:
         self._values[self._count] = value
         self._count += 1
         table, values = self._table[:, : self._count], self._values[: self._count]
-        nothing = NOTHING * float(values.max())
+        nothing = REDUCED_COST_TOLERANCE * float(values.max())
         for _ in range(MOST_PIVOTS):
             matrix = table[:, self.basis]
             self.prices = np.asarray(np.linalg.solve(matrix.T, values[self.basis]), dtype=np.float64)
@@ -79,4 +80,4 @@ class Master:
             self.basis[int(ratios.argmin())] = entering
             self.mix = np.maximum(np.linalg.solve(table[:, self.basis], self.limits), 0.0)
         self.prices = np.maximum(self.prices, 0.0)
-        self.prices[self.basis[self.basis < len(self.limits)]] = 0.0  # of rows with slack: exactly, not by rounding
+        self.prices[self.basis[self.basis < len(self.limits)]] = 0.0  # prices of rows with slack are exactly 0

@@ -1,4 +1,4 @@
-"""Throughput with a budget or least rates: the prices of HiGHS, and of all optima the nearest to isolated shares."""
+"""Throughput with a budget or least rates: prices by HiGHS, and the optimum nearest to isolated shares."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ..deadline import Deadline
 from ..external.highs import BACKEND as HIGHS
 from ..options import Options
 from ..reductions.run import run_backend
-from .decomposition import Crowd
+from .decomposition import JobGroups
 from .tie_break import MATCHED, nearest_shares
 
-# What a nearer optimum may lose of the objective by rounding.
+# Relative loss of the objective that a nearer optimum may have by rounding.
 ROUNDING = 1e-9
 
 
 def solve_with_rows(problem: MaxSumThroughput, options: Options) -> Answer:
-    """Solve the linear program by HiGHS and break its ties; prices and ties need an optimum, whatever gap is asked for.
+    """Solve the linear program by HiGHS and break its ties; both need an optimum, whatever the requested gap.
 
-    What HiGHS claims is proved before it is passed on: a plan's prices prove their own bound; that there is no plan
-    is said if prices prove that all least rates cannot be had at once.
+    HiGHS's claims are proved first: a plan's prices prove their own bound; infeasibility is claimed only if prices
+    prove that the least rates cannot all be reached at once.
     """
     deadline = Deadline.of(options)
     answer = _by_highs(problem, problem.program(), options)
@@ -36,7 +36,7 @@ def solve_with_rows(problem: MaxSumThroughput, options: Options) -> Answer:
     if answer.claim is Claim.SOLVED and answer.duals is not None:
         nearer = _nearer(problem, plan)
         if nearer is not None:
-            plan, note = nearer, "of all optima the nearest to isolated shares"
+            plan, note = nearer, "the optimum nearest to isolated shares"
     notes = (f"{len(problem.groups.first)} groups of {problem.num_jobs} jobs, prices from HiGHS", note)
     return Answer(claim=answer.claim, limit=answer.limit, plan=plan, notes=notes)
 
@@ -47,14 +47,14 @@ def _by_highs(problem: MaxSumThroughput, program: Program, options: Options) -> 
 
 
 def _no_plan(problem: MaxSumThroughput, answer: Answer, options: Options) -> Answer:
-    """Return that there is no plan if that is proved; else what HiGHS came to."""
+    """Return that there is no plan if that is proved; else HiGHS's outcome."""
     if answer.claim is not Claim.INFEASIBLE or problem.least_rates is None:
         return Answer(claim=answer.claim, limit=answer.limit, message=answer.message)
     program = problem.reach_program()
     duals = _by_highs(problem, program, options).duals
     reach = 1.0 if duals is None else proved_bound(program, duals)
     if reach < 1.0 - ROUNDING:
-        message = f"no more than {reach:.6g} of all least rates can be had at once, as prices prove"
+        message = f"no more than {reach:.6g} of all least rates can be reached at once, as prices prove"
         return Answer(claim=Claim.INFEASIBLE, message=message, notes=(message,))
     message = "HiGHS claims that there is no plan, and prices do not prove it"
     return Answer(claim=Claim.FAILED, message=message)
@@ -65,10 +65,10 @@ def _nearer(problem: MaxSumThroughput, plan: GpuShares) -> GpuShares | None:
     first, prices, budget = problem.groups.first, problem.prices_of(plan), None
     if problem.costs_per_s is not None and problem.budget_per_s is not None:
         prices, budget = np.append(prices, plan.budget_price), (problem.costs_per_s, problem.budget_per_s)
-    crowd = Crowd.in_groups(problem, problem.groups, problem.rates)
+    job_groups = JobGroups.in_groups(problem, problem.groups, problem.rates)
     targets = problem.isolated(problem.gangs[first])
     least = problem.least[first]
-    shares, fault = nearest_shares(crowd, problem.runnable[first], prices, 1.0, least, targets, budget)
+    shares, fault = nearest_shares(job_groups, problem.runnable[first], prices, 1.0, least, targets, budget)
     if not fault <= MATCHED:
         return None
     nearer = replace(plan, shares=problem.sound(shares[problem.groups.of_job]))

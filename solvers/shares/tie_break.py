@@ -1,4 +1,4 @@
-"""The tie-break: of all optimal shares, those nearest to the isolated ones."""
+"""The tie-break: the shares nearest to the isolated ones among all optimal shares."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.arrays import Floats
-from .decomposition import Crowd
-from .restricted_master import NOTHING
+from .decomposition import JobGroups
+from .restricted_master import REDUCED_COST_TOLERANCE
 from .tie_break_kernels import faces, lift, nearest, settle
 
-# Reduced costs, and prices, below this share of the largest count as 0. Real differences are larger, rounding is not.
+# Reduced costs, and prices, below this share of the largest count as 0: real differences are larger than rounding.
 TIED = 1e-9
-# Of a sum of worth, what one group adds is not resolved below this share of the whole.
+# Relative resolution of a sum over groups: a smaller part of one group is lost in rounding.
 UNRESOLVED = 1e-12
 MOST_STEPS = 200
-# GPUs in use agree with what is wanted to this share of a type's GPUs.
+# Tolerance of GPUs in use, as a share of a type's GPUs.
 CLOSE = 1e-12
-# The nearest optimum is taken if they agree to this share; else what it was to be nearer than.
+# Tolerance at which the nearest optimum is accepted; otherwise the original optimum is kept.
 MATCHED = 1e-9
 
 
 def nearest_shares(
-    crowd: Crowd,
+    job_groups: JobGroups,
     runs: NDArray[np.bool_],
     prices: Floats,
     reward: float,
@@ -30,54 +30,54 @@ def nearest_shares(
     targets: Floats,
     budget: tuple[Floats, float] | None = None,
 ) -> tuple[Floats, float]:
-    """Return the optimal shares nearest to `targets`, and by how much of a type's GPUs they miss what is wanted.
+    """Return the optimal shares nearest to `targets`, and their largest deviation from the wanted usage of a type.
 
-    Minimises ``sum_i counts_i |x_i - targets_i|^2 / 2`` over the optimal face at optimal prices: every job on its own
-    face (`faces`), what has a price (GPUs of a type, the budget) in full use, and nothing else beyond what there is.
-    The dual of this is a concave function of one weight for each, piecewise quadratic, which Newton's method with a
-    line search maximises.
+    Minimises ``sum_i counts_i |x_i - targets_i|^2 / 2`` over the optimal face at optimal prices: every job stays on its
+    own face (`faces`), every priced resource (GPUs of a type, the budget) is in full use, and the other resources stay
+    within capacity. The dual of this is a concave function of one weight for each, piecewise quadratic, which Newton's
+    method with a line search maximises.
 
     Parameters
     ----------
     runs : ndarray of bool, shape (G, K)
     prices : ndarray of float, shape (K,), or (K + 1,) with a budget
-        Optimal; the budget's is last.
+        Optimal prices; the budget's is last.
     reward : float
-        1 where the sum of worth is maximised, 0 where only rates are to be reached.
+        Weight of the sum of worth: 1 where it is maximised, 0 where only rates have to be reached.
     least : ndarray of float, shape (G,)
-        Rates to be reached.
+        Least rates.
     targets : ndarray of float, shape (G, K)
     budget : tuple of ndarray of float, shape (K,), and float, optional
-        What a GPU of each type costs, and what all may cost.
+        Cost of a GPU of each type, and the limit of the total cost.
 
     Returns
     -------
     shares : ndarray of float, shape (G, K)
     fault : float
-        0 if the prices are optimal, but for rounding.
+        Deviation as a share of a type's GPUs: 0 up to rounding if the prices are optimal.
     """
-    groups, kinds = crowd.worth.shape
-    # What is scarce, by what a GPU of each type takes of it: the GPUs themselves, and the budget in the same unit.
-    takes, limits = np.eye(kinds), crowd.gpus
+    groups, kinds = job_groups.worth.shape
+    # Scarce resources, by the usage of a GPU of each type: the GPUs themselves, and the budget in the same unit.
+    takes, limits = np.eye(kinds), job_groups.gpus
     if budget is not None:
-        unit = float(crowd.gpus.sum()) / budget[1]
+        unit = float(job_groups.gpus.sum()) / budget[1]
         takes, limits = np.vstack([takes, budget[0] * unit]), np.append(limits, budget[1] * unit)
         prices = np.append(prices[:-1], prices[-1] / unit)
     open_, tight = np.zeros((groups, kinds), dtype=np.bool_), np.zeros(groups, dtype=np.int64)
     paid = prices * limits
-    prices = np.where(paid > NOTHING * paid.max(), prices, 0.0)
-    total = reward * max(float((crowd.worth.max(axis=1) * crowd.counts).sum()), 1e-300)
-    floors = UNRESOLVED * total / crowd.counts
-    faces(crowd.worth, runs, crowd.gangs, prices @ takes, reward, least, TIED, floors, open_, tight)
+    prices = np.where(paid > REDUCED_COST_TOLERANCE * paid.max(), prices, 0.0)
+    total = reward * max(float((job_groups.worth.max(axis=1) * job_groups.counts).sum()), 1e-300)
+    floors = UNRESOLVED * total / job_groups.counts
+    faces(job_groups.worth, runs, job_groups.gangs, prices @ takes, reward, least, TIED, floors, open_, tight)
     shares = np.zeros((groups, kinds))
-    free = np.flatnonzero(settle(crowd.worth, open_, tight, least, shares))
-    left = limits - takes @ ((crowd.gangs * crowd.counts) @ shares)
+    free = np.flatnonzero(settle(job_groups.worth, open_, tight, least, shares))
+    left = limits - takes @ ((job_groups.gangs * job_groups.counts) @ shares)
     priced = paid > max(TIED * float(paid.max()), 10.0 * UNRESOLVED * total)
-    weights, size = np.zeros(len(limits)), max(float((crowd.gangs**2 * crowd.counts)[free].sum()), 1e-300)
+    weights, size = np.zeros(len(limits)), max(float((job_groups.gangs**2 * job_groups.counts)[free].sum()), 1e-300)
 
     def at(weights: Floats) -> tuple[float, Floats, Floats]:
         usage, curvature = np.zeros(kinds), np.zeros((kinds, kinds))
-        jobs = (free, crowd.worth, open_, tight, least, crowd.gangs, crowd.counts, targets)
+        jobs = (free, job_groups.worth, open_, tight, least, job_groups.gangs, job_groups.counts, targets)
         value = nearest(*jobs, weights @ takes, shares, usage, curvature)
         return value - float(weights @ left), takes @ usage - left, takes @ curvature @ takes.T
 
@@ -95,7 +95,7 @@ def nearest_shares(
                 break
             step = np.zeros(len(limits))
             square = curvature[np.ix_(moving, moving)]
-            # Where jobs are at corners nothing is curved; damping keeps such a step within what may matter.
+            # Jobs at corners have no curvature; damping keeps such a step within the relevant range.
             damping, furthest = 1e-12 * size, 10.0 * max(1.0, float(np.abs(weights).max()))
             while True:
                 step[moving] = np.linalg.solve(square + damping * np.eye(len(square)), excess[moving])
@@ -109,7 +109,7 @@ def nearest_shares(
                 risen, next_excess, next_curvature = at(trial)
                 rounding = 1e-13 * (abs(value) + abs(risen))
                 enough = risen >= value + 1e-4 * float(excess @ (trial - weights)) - rounding
-                # Near the end the value's own rounding hides that it rises.
+                # Near the end rounding of the value hides its rise.
                 level = risen >= value - 1e3 * rounding and off(trial, next_excess) < 0.5 * off(weights, excess)
                 if enough or level or length < 1e-15:
                     break
@@ -118,6 +118,6 @@ def nearest_shares(
                 value, excess, curvature = at(weights)
                 break
             weights, value, excess, curvature = trial, risen, next_excess, next_curvature
-    lift(crowd.worth, open_, least, shares)
+    lift(job_groups.worth, open_, least, shares)
     miss = np.where(priced, np.abs(excess), np.maximum(excess, 0.0)) / limits
     return shares, float(miss.max())

@@ -9,7 +9,7 @@ import numpy as np
 from ...formulations.compiled import compiled
 from ...formulations.shares.kernels import hull_point
 
-# What of a job's face holds with equality: the whole time is used; the rate is reached exactly.
+# Parts of a job's face that hold with equality: the whole time is used; the rate is reached exactly.
 WHOLE, EXACTLY = 1, 2
 
 
@@ -18,7 +18,7 @@ def faces(
     worth: Any, runs: Any, gangs: Any, prices: Any, reward: float, least: Any, tolerance: float, floors: Any,
     open_: Any, tight: Any,
 ) -> Any:  # fmt: skip
-    """Mark the types that each job may use in an optimum at optimal prices (`open_`), and what is tight (`tight`).
+    """Mark the types that each job may use in an optimum at optimal prices (`open_`), and the tight rows (`tight`).
 
     An optimum uses only types whose reduced cost gangs_i prices - reward worth_i - y worth_i + v is 0, with y and v the
     duals of the job's rate and of its time; where either is positive, its row is tight. Less than `tolerance` of the
@@ -36,7 +36,7 @@ def faces(
         if size == 0.0:
             size = 1.0
         low, high, _, _, _ = hull_point(worth[i], cost, least[i])
-        if np.isinf(high):  # the job is at its highest rate: any larger price of the rate will do
+        if np.isinf(high):  # the job is at its highest rate: any larger price of the rate gives the same
             high = low + 2.0 * size / most if most > 0 else low
         y = 0.5 * (low + high)
         v = 0.0
@@ -55,7 +55,7 @@ def faces(
 
 @compiled()
 def settle(worth: Any, open_: Any, tight: Any, least: Any, shares: Any) -> Any:
-    """Write the shares of jobs whose face is one point; return which jobs are still free, shape (G,)."""
+    """Write the shares of jobs whose face is one point; return the jobs that are still free, shape (G,)."""
     groups, kinds = worth.shape
     free = np.zeros(groups, np.bool_)
     for i in range(groups):
@@ -82,7 +82,7 @@ def settle(worth: Any, open_: Any, tight: Any, least: Any, shares: Any) -> Any:
 
 @compiled()
 def _onto_time(point: Any, open_: Any, whole: bool, x: Any) -> bool:
-    """Project onto {x >= 0, sum x <= 1 (= 1 if `whole`), x = 0 where not open}; whether the sum is tight."""
+    """Project onto {x >= 0, sum x <= 1 (= 1 if `whole`), x = 0 where not open}; return whether the sum is tight."""
     kinds = len(point)
     total = 0.0
     for k in range(kinds):
@@ -112,7 +112,7 @@ def _onto_time(point: Any, open_: Any, whole: bool, x: Any) -> bool:
 
 @compiled()
 def _steepness(worth: Any, x: Any, whole: bool) -> float:
-    """Return how fast worth.x rises with the multiplier of the rate, on the face that x is on."""
+    """Return the slope of worth.x in the multiplier of the rate, on the face of x."""
     squares, total, count = 0.0, 0.0, 0
     for k in range(len(x)):
         if x[k] > 0:
@@ -124,7 +124,7 @@ def _steepness(worth: Any, x: Any, whole: bool) -> float:
 
 @compiled()
 def _onto_face(point: Any, worth: Any, open_: Any, tight: int, least: float, trial: Any, x: Any) -> Any:
-    """Project onto a job's face; whether its time and its rate are tight. `worth` is at most 1."""
+    """Project onto a job's face; return whether its time and its rate are tight. `worth` is at most 1."""
     whole = (tight & WHOLE) != 0
     used = _onto_time(point, open_, whole, x)
     reached = 0.0
@@ -168,7 +168,7 @@ def _onto_face(point: Any, worth: Any, open_: Any, tight: int, least: float, tri
 
 @compiled()
 def lift(worth: Any, open_: Any, least: Any, shares: Any) -> None:
-    """Make up for what rounding left of a rate: run longer, or if the time is used up, on better types of the face."""
+    """Correct rounding of a rate: extend the time, or if all time is used, shift it to better types of the face."""
     groups, kinds = worth.shape
     for i in range(groups):
         reached, total, best, worst = 0.0, 0.0, -1, -1
@@ -181,7 +181,7 @@ def lift(worth: Any, open_: Any, least: Any, shares: Any) -> None:
                 worst = k
         if reached >= least[i] or best < 0:
             continue
-        if reached <= 0:  # a share too small to be left by differences of others
+        if reached <= 0:  # a share too small to be the result of differences of others
             shares[i, best] = least[i] / worth[i, best]
             continue
         factor = min(least[i] / reached, 1.0 / total)
@@ -199,7 +199,7 @@ def nearest(
     free: Any, worth: Any, open_: Any, tight: Any, least: Any, gangs: Any, counts: Any, targets: Any, weights: Any,
     shares: Any, usage: Any, curvature: Any,
 ) -> Any:  # fmt: skip
-    """Move every free job to the point of its face nearest to targets_i - gangs_i weights; sum up what they use.
+    """Move every free job to the point of its face nearest to targets_i - gangs_i weights; sum up their usage.
 
     Adds the GPUs used to `usage`, shape (K,), and minus their derivative by `weights` to `curvature`, shape (K, K).
     Returns sum counts_i (|x_i - targets_i|^2 / 2 + gangs_i weights.x_i).
@@ -229,7 +229,7 @@ def nearest(
                 total_worth += relative[k]
                 squares += relative[k] * relative[k]
         total += counts[i] * (0.5 * distance + paid)
-        # The directions left: those of the used types, less the normals of the tight rows.
+        # The remaining directions: those of the used types, less the normals of the tight rows.
         factor = counts[i] * gangs[i] * gangs[i]
         mean = total_worth / ones if ones > 0 and used else 0.0
         spread = squares - ones * mean * mean

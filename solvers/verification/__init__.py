@@ -1,1 +1,1 @@
-"""Verification of a backend's answer by the library's own arithmetic."""
+"""Verification of a backend's answer from the problem's own data."""

@@ -17,7 +17,7 @@ from .checked_solution import CheckedSolution
 
 
 class Bound(NamedTuple):
-    """A bound on the objective of every plan; whether it is proved here; a note on where it comes from."""
+    """A bound on the objective of every plan, whether it is proved here, and a note on its source."""
 
     value: float
     proved: bool
@@ -25,7 +25,7 @@ class Bound(NamedTuple):
 
 
 def bound_of_solve(task: Task, answer: Answer, solution: CheckedSolution | None, reported: float | None) -> Bound:
-    """Return the best bound there is.
+    """Return the best available bound.
 
     Parameters
     ----------
@@ -45,18 +45,18 @@ def bound_of_solve(task: Task, answer: Answer, solution: CheckedSolution | None,
     bound = reported if answer.bound is None else answer.bound
     if bound is None or math.isnan(bound):
         return Bound(problem.sign * math.inf, False)
-    unproved = "the bound is the backend's word: it gave no duals to prove it"
+    unproved = "unverified bound: the backend gave no duals to prove it"
     return Bound(float(bound), False, unproved if continuous and math.isfinite(bound) else "")
 
 
 def _bound_of_plan(problem: Formulation[Any], solution: CheckedSolution | None) -> Bound:
-    """Return the bound that the plan carries the proof of; no other is taken for such a problem."""
+    """Return the bound that the plan proves; no other bound is used for such a problem."""
     proved = None if solution is None or solution.plan is None else problem.proved_bound(solution.plan)
     return Bound(problem.sign * math.inf if proved is None else proved, True)
 
 
 def _bound_of_duals(program: Program, sign: float, answer: Answer, solution: CheckedSolution | None) -> Bound:
-    """Return the bound that the backend's duals prove; its own is not taken beside them."""
+    """Return the bound that the backend's duals prove; its own bound is ignored beside them."""
     least = _least_proof(program, sign, answer, solution)
     if math.isfinite(least):
         return Bound(sign * least, True)

@@ -1,4 +1,4 @@
-"""A plan as the problem's own data judge it: objective and residuals recomputed, feasible or not."""
+"""A plan checked against the problem's own data: objective and residuals recomputed, feasible or not."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class CheckedSolution:
     plan : the problem's own answer type, or None if there is none to read
     objective : float or None
     residuals : Residuals
-        Infinite if the plan cannot be read.
+        Violations; infinite if the plan cannot be read.
     values : ndarray of float, shape (columns,), or None
-        Of the program, where there is one.
+        Values of the program's columns; None without a program.
     feasible : bool
         Whether there is a plan and no residual exceeds the tolerance.
     final : bool
-        Whether it comes from the backend's answer, and not from a report on the way.
+        Whether it comes from the backend's answer, not from a progress report.
     """
 
     plan: Any = None
@@ -56,11 +56,11 @@ def check_solution(
     ----------
     task : Task
     given : object
-        What the backend gave: an array of shape (columns,), or without a program a plan; anything else is infeasible.
+        The backend's solution: an array of shape (columns,), or without a program a plan; anything else is infeasible.
     options : Options
-        For the tolerance.
+        Options with the tolerance.
     duals : ndarray of float, shape (rows,), optional
-        For plans that hold prices.
+        Duals for plans that hold prices.
     final : bool
         See `CheckedSolution`.
     """
@@ -72,7 +72,7 @@ def check_solution(
 
 
 def better_solution(problem: Formulation[Any], first: CheckedSolution, second: CheckedSolution) -> CheckedSolution:
-    """Return the better of two feasible solutions, the first of equals, with what the other's plan proves better."""
+    """Return the better of two feasible solutions, the first on ties, with the other's proofs that are better."""
     one, two, best, rest = first.objective, second.objective, first, second
     if one is not None and two is not None and problem.sign * (two - one) > 0:
         best, rest = second, first
@@ -80,11 +80,11 @@ def better_solution(problem: Formulation[Any], first: CheckedSolution, second: C
 
 
 def _checked_plan(problem: Formulation[Any], plan: Any) -> CheckedSolution:
-    """Return what the formulation itself computes of a plan."""
+    """Return the formulation's own evaluation of a plan."""
     try:
         evaluated = problem.evaluate(plan)
         normalized = problem.normalized(plan)
-    except Exception:  # a backend may give anything for a plan
+    except Exception:  # a backend may return anything as a plan
         return CheckedSolution()
     if evaluated is None:
         return CheckedSolution()
@@ -92,7 +92,7 @@ def _checked_plan(problem: Formulation[Any], plan: Any) -> CheckedSolution:
 
 
 def _checked_values(task: Task, given: Any, duals: Floats | None, options: Options) -> CheckedSolution:
-    """Return what program and formulation compute of values by column."""
+    """Return the evaluation of values by column by program and formulation."""
     program, problem, tolerance = task.program, task.problem, options.feasibility_tol
     assert program is not None
     read = as_floats(given)
@@ -118,7 +118,7 @@ def _checked_values(task: Task, given: Any, duals: Floats | None, options: Optio
 
 
 def _rounded(program: Program, values: Floats, tolerance: float) -> Floats:
-    """Round integer columns and clip to bounds, unless that breaks a row the values themselves keep."""
+    """Round integer columns and clip to bounds, unless that violates a row that the values satisfy."""
     rounded = np.where(program.integer, np.rint(values), values)
     rounded = np.clip(rounded, program.lower, program.upper)
     near = np.abs(rounded - values).max(initial=0.0) <= NEAR_WHOLE

@@ -1,4 +1,4 @@
-"""A short search for a point that a backend says there is none of: feasible, or better than its bound."""
+"""A short search for a point that a backend's claim excludes: feasible, or better than its bound."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from ...formulations.arrays import Floats, Indices
 from ...formulations.program.model import Program
 
-# Moves of a search, and for how many of them a column that has moved does not move back.
+# Moves of a search, and the number of them for which a moved column is not moved back.
 MOVES, REST = 40, 4
-# Moves weighed against each other at a time.
+# Moves compared at a time.
 MOST_CANDIDATES = 64
 # A row counts as satisfied within this share of its largest coefficient.
 SATISFIED = 1e-9
-# By how much a bound is to be beaten, in its own size; more where the objective falls short of its slope.
+# Margin by which a bound has to be beaten, in its own size; more where the objective falls short of its slope.
 STRAIGHT, CURVED = 1e-6, 1e-4
-# What a logarithm is given to work on at least, and the least by which its slope is computed.
+# Least log argument of the search, and the least by which a slope is computed.
 LEAST_INSIDE, STEEP = 1e-6, 1e-300
 
 
@@ -27,9 +27,9 @@ def better_point(
     """Return a point that satisfies the program, and whose objective is better than `beyond` if that is given, or None.
 
     From `start`, one column after the other is moved to where a violated row is satisfied, the row of the greatest
-    weighted violation first, and of its columns the one after which the sum of all violations is least. The wish for a
-    better objective is a row as well; with log terms, it is their slope at `start` that is wished for. None is a proof
-    of nothing; what is returned is checked.
+    weighted violation first, and of its columns the one after which the sum of all violations is least. A better
+    objective is required by a row as well; log terms enter it by their slopes at `start`. None proves nothing; a
+    returned point is checked.
     """
     low, high = program.whole_bounds
     point = np.clip(np.where(program.integer, np.rint(start), start), low, high)
@@ -70,7 +70,7 @@ def _moves(
     free_at: Indices,
     move: int,
 ) -> tuple[Indices, Floats]:
-    """Return columns of a row, and where each alone would be moved to satisfy it; those that rest if no other can.
+    """Return columns of a row and the value of each that would satisfy it; resting columns if no others can.
 
     `short` is by how much the row's activity must change, `free_at` from which move on each column of the program may
     move down and up, shape (columns, 2), and `move` the present one.
@@ -93,7 +93,7 @@ def _is_beyond(program: Program, point: Floats, beyond: float | None, tolerance:
 
 
 def objective_if_feasible(program: Program, values: Floats, tolerance: float) -> float | None:
-    """Return the objective at `values` if they satisfy the program; None if not, or if numbers too large hide it."""
+    """Return the objective at `values` if they satisfy the program; None if not, or if the numbers overflow."""
     try:
         with np.errstate(over="raise", invalid="raise"):
             if not program.residuals_at(values).worst <= tolerance:
@@ -105,7 +105,7 @@ def objective_if_feasible(program: Program, values: Floats, tolerance: float) ->
 
 
 def gradient(program: Program, values: Floats) -> Floats:
-    """Return the objective's derivative by column at `values`; where a logarithm has none, it is very steep."""
+    """Return the objective's derivative by column at `values`; an undefined logarithm counts as very steep."""
     if not len(program.log_weights):
         return program.objective
     inside = program.log_matrix.times(values) + program.log_offsets
@@ -116,9 +116,9 @@ def gradient(program: Program, values: Floats) -> Floats:
 
 
 class _Rows:
-    """All that a point must satisfy as rows, each divided by its largest coefficient; by row and by column.
+    """All requirements on a point as rows, each divided by its largest coefficient; by row and by column.
 
-    They are the program's own, for each logarithm one that gives it something to work on, and the wish for an
+    They are the program's own rows, for each logarithm a row that keeps its argument positive, and a row for an
     objective beyond a bound.
     """
 
@@ -163,7 +163,7 @@ class _Rows:
         return np.bincount(self._row, weights=products, minlength=count).astype(np.float64)
 
     def shortfall(self, activity: Floats) -> Floats:
-        """Return by how much each activity must change to satisfy its row; 0 where it does."""
+        """Return the change of each activity that would satisfy its row; 0 where it is satisfied."""
         return np.where(activity < self.lower, self.lower - activity, np.minimum(self.upper - activity, 0.0))
 
     def entries(self, row: int) -> tuple[Indices, Floats]:
@@ -177,7 +177,7 @@ class _Rows:
         return self._rows_by_column[part], self._values_by_column[part]
 
     def violation_after(self, columns: Indices, changes: Floats, activity: Floats, weight: Floats) -> Floats:
-        """Return by how much each change of one column changes the weighted sum of violations."""
+        """Return the change of the weighted sum of violations by each change of one column."""
         starts, ends = self._column_starts[columns], self._column_starts[columns + 1]
         lengths = ends - starts
         mover = np.repeat(np.arange(len(columns)), lengths)

@@ -1,4 +1,4 @@
-"""The record of what a backend reports during a solve."""
+"""The record of a backend's progress reports."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .checked_solution import CheckedSolution, better_solution, check_solution
 
 
 class ProgressRecorder:
-    """Records what a backend reports on the way, and keeps the best incumbent that passes our check.
+    """Records progress reports of a backend, and keeps the best incumbent that passes the check.
 
-    The caller's `on_progress` is called from here; an error of its own is kept for `raise_callers_error`, as solvers
-    swallow what is raised inside their callbacks.
+    The caller's `on_progress` is called from here; its exception is kept for `raise_callers_error`, as solvers suppress
+    exceptions inside their callbacks.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class ProgressRecorder:
         self._error: BaseException | None = None
 
     def __call__(self, objective: float | None, bound: float, incumbent: Any = None) -> None:
-        """Take one report of a backend; see `Progress`."""
+        """Process one report of a backend; see `Progress`."""
         objective, known = as_number(objective), as_number(bound)
         bound = self.task.problem.sign * math.inf if known is None or math.isnan(known) else known
         point = HistoryPoint(self.elapsed(), objective, bound)
@@ -61,7 +61,7 @@ class ProgressRecorder:
         return time.perf_counter() - self._started
 
     def raise_callers_error(self) -> None:
-        """Raise what the caller's own callback raised, if it did."""
+        """Raise the exception of the caller's callback, if there is one."""
         if self._error is not None:
             raise self._error
 

@@ -1,4 +1,4 @@
-"""Cheap attempts to refute what a backend claims: a point it missed, a step that beats its bound."""
+"""Cheap attempts to refute a backend's claims: a missed point, a step that beats its bound."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .local_search import better_point, gradient, objective_if_feasible
 
 # Steps examined: the most promising by their first-order gain.
 MOST_STEPS = 5
-# Moves of a search for a plan where there is said to be none: that is said seldom, and matters.
+# Moves of a search for a plan that refutes infeasibility: the claim is rare and important.
 MOST_MOVES = 200
 # Beyond this size, the search for a plan better than a bound would cost more than 5 ms of every solve.
 MOST_ENTRIES = 10_000
@@ -21,7 +21,7 @@ MOST_ENTRIES = 10_000
 def feasible_point(program: Program, start: Floats | None, tolerance: float) -> Floats | None:
     """Return a point that satisfies the program, if one of the simplest does or a short search finds one.
 
-    None is a proof of nothing.
+    None proves nothing.
     """
     for values in _simple(program, start):
         if np.isfinite(values).all() and objective_if_feasible(program, values, tolerance) is not None:
@@ -33,7 +33,7 @@ def feasible_point(program: Program, start: Floats | None, tolerance: float) -> 
 def refuted_bound(
     program: Program, values: Floats | None, bound: float, tolerance: float, duals: Floats | None = None
 ) -> str:
-    """Return in words what refutes the bound: a plan that is better, found from `values` if they are given.
+    """Return a description of a plan that is better than the bound, found from `values` if they are given.
 
     A bound that `duals` prove is no bound on points that violate rows and bounds within the tolerance: by duality these
     may be better by so much for each unit of a dual or a reduced cost.
@@ -48,16 +48,16 @@ def refuted_bound(
         point = None
         if step is None and len(program.matrix.values) <= MOST_ENTRIES:
             point = better_point(program, start, beyond, tolerance)
-    said = f"the backend's bound {bound:.12g} is refuted: "
+    prefix = f"the backend's bound {bound:.12g} is refuted: "
     if step is not None and values is not None:
-        return said + f"changing column {step[0]} by {step[1]:g} is better"
+        return prefix + f"changing column {step[0]} by {step[1]:g} is better"
     if step is not None or point is not None:
-        return said + "there is a better plan"
+        return prefix + "there is a better plan"
     return ""
 
 
 def _gain_per_violation(program: Program, duals: Floats) -> float:
-    """Return by how much the objective may exceed the duals' bound if every row and bound is violated by 1."""
+    """Return the largest excess of the objective over the duals' bound if every row and bound is violated by 1."""
     matrix = program.matrix
     with np.errstate(over="ignore", invalid="ignore"):
         terms = matrix.values * duals[matrix.row_of_entry()]

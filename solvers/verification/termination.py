@@ -1,4 +1,4 @@
-"""The termination of a solve, concluded from what is verified; a claim counts only where there is no plan."""
+"""The termination of a solve, concluded from verified results; a claim counts only where there is no plan."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..backend import Answer, Claim
 from ..options import Options
 from ..result import CLOSED_GAP, Limit, Termination, TerminationReason
 
-# What stopped a solve, and what to do next; other limits are the backend's own.
+# Description of the limit that stopped a solve, and advice; other limits are the backend's own.
 ADVICE = {
     Limit.TIME: ("it ran out of time", "a longer time_limit or a warm_start may help"),
     Limit.MEMORY: ("it ran out of memory", "a smaller problem, or with isolate a larger memory_gb, may help"),
@@ -18,7 +18,7 @@ ADVICE = {
 
 
 def termination_with_plan(answer: Answer, objective: float, bound: float, gap: float, options: Options) -> Termination:
-    """Return OPTIMAL if the gap is closed as far as the options ask, else FEASIBLE with what stopped the solve."""
+    """Return OPTIMAL if the gap is closed within the options' tolerances, else FEASIBLE with the limit."""
     if gap <= max(options.rel_gap, CLOSED_GAP) or abs(bound - objective) <= options.abs_gap:
         message = answer.message if answer.claim is Claim.SOLVED else ""
         return Termination(TerminationReason.OPTIMAL, message=message)
@@ -27,7 +27,7 @@ def termination_with_plan(answer: Answer, objective: float, bound: float, gap: f
 
 
 def termination_without_plan(answer: Answer, options: Options) -> Termination:
-    """Return the claim of a backend that found no plan, where it is one about all plans; else what stopped it."""
+    """Return the claim of a backend without a plan, if it concerns all plans; else the limit that stopped it."""
     if answer.claim in (Claim.INFEASIBLE, Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED):
         return Termination(TerminationReason[answer.claim.name], message=answer.message)
     left = "before it had a plan; there may be one"
@@ -40,7 +40,7 @@ def _limited(reason: TerminationReason, answer: Answer, left: str, options: Opti
 
 
 def termination_message(message: str, limit: Limit, left: str, options: Options) -> str:
-    """Return what stopped the solve, what it left, what to do next, and the backend's own message."""
+    """Return the limit, the state it left, advice, and the backend's own message."""
     what, advice = f"it stopped at its limit of {limit.value}", "a higher limit in backend_options may help"
     if limit in ADVICE:
         what, advice = ADVICE[limit]

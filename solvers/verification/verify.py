@@ -1,4 +1,4 @@
-"""From a backend's answer to a result: objective, residuals, bound and termination recomputed, nothing taken over."""
+"""Verification of a backend's answer: objective, residuals, bound and termination are recomputed."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from .termination import termination_with_plan, termination_without_plan
 
 
 class Verification:
-    """The verification of one answer, in five steps; each rests on what the steps before it established.
+    """The verification of one answer, in five steps; each uses the results of the steps before it.
 
     Attributes
     ----------
     solution : CheckedSolution or None
-        The best solution known. Feasible, but for a plan of a special backend that nothing better replaces.
+        The best known solution. It is feasible, except for a plan of a special backend without a better replacement.
     residuals : Residuals or None
-        Of the solution; without one, of the answer's values if it has any.
+        Residuals of the solution; without one, of the answer's values if it has any.
     bound : float
     bound_proved : bool
         Whether the bound is proved here, by duals or by the plan; an unverified one is the backend's.
     fault : str
-        What is wrong with the answer; empty if nothing is. The result is then NUMERICAL.
+        Fault of the answer, which makes the result NUMERICAL; empty if there is none.
     notes : list of str
     """
 
@@ -88,7 +88,7 @@ class Verification:
         return gap_between(self.task.problem, self.objective, self.bound)
 
     def examine_answer(self) -> None:
-        """Recompute objective and residuals of what was answered; a violated problem is a fault."""
+        """Recompute objective and residuals of the answer; a violated problem is a fault."""
         program, answer = self.task.program, self.answer
         given = answer.plan if program is None else answer.values
         if given is None:
@@ -102,9 +102,9 @@ class Verification:
         self.fault = (
             f"the answer violates its own problem by {checked.residuals.worst:.3g} (feasibility_tol {allowed:g})"
         )
-        self.answer = replace(answer, bound=None)  # its bound is not to be relied on either
+        self.answer = replace(answer, bound=None)  # its bound is not reliable either
         if program is None and self.progress.best is None:
-            self.solution = checked  # so that its violations can be looked at
+            self.solution = checked  # for inspection of its violations
 
     def reconcile_with_incumbent(self) -> None:
         """Keep the better of the answer and the best incumbent reported; a claim that there is no plan is a fault."""
@@ -121,7 +121,7 @@ class Verification:
             self.residuals = self.solution.residuals
 
     def test_claims(self) -> None:
-        """Try to refute the claim that there is no plan, or no best one, where no plan is at hand that does."""
+        """Try to refute a claim of infeasibility or unboundedness without a plan at hand."""
         program, claim = self.task.program, self.answer.claim
         if self.fault or self.solution is not None or program is None:
             return
@@ -133,7 +133,7 @@ class Verification:
             self.fault = unbounded_refuted(self.task, program, claim, self.options)
 
     def establish_bound(self) -> None:
-        """Take the bound that is proved, or the backend's; drop it if a plan at hand or a short search refutes it."""
+        """Take the proved bound, or the backend's; drop it if a plan at hand or a short search refutes it."""
         found = bound_of_solve(self.task, self.answer, self.solution, self.progress.bound)
         self.bound, self.bound_proved = found.value, found.proved
         if found.note:
@@ -144,7 +144,7 @@ class Verification:
             self._refute_bound()
 
     def conclude(self) -> Termination:
-        """Return the termination; without a plan, the bound becomes what it says."""
+        """Return the termination; without a plan, the bound follows from it."""
         if self.fault:
             return Termination(TerminationReason.NUMERICAL, message=self.fault)
         if self.objective is not None:
@@ -157,7 +157,7 @@ class Verification:
         return termination
 
     def _compare_bound_with(self, objective: float) -> None:
-        """Move a bound that the objective exceeds to it, if rounding explains that or the bound is proved."""
+        """Move an exceeded bound to the objective, if rounding explains the excess or the bound is proved."""
         if not math.isfinite(objective):
             self.fault = self.fault or "the plan's objective is not finite"
             if not self.bound_proved:
@@ -172,7 +172,7 @@ class Verification:
                 )
 
     def _refute_bound(self) -> None:
-        """Drop a bound of a program that a short search beats, one that duals prove included."""
+        """Drop a bound of a program that a short search beats, even one that duals prove."""
         program = self.task.program
         if program is None or not math.isfinite(self.bound):
             return

@@ -1,4 +1,4 @@
-"""The marginal-gain planner: the window program in milliseconds, with its own bound."""
+"""The window planner: a Lagrangian dual, rounding, packing and restricted integer programs, with a proved bound."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .cuts import violated_cuts
 from .dual import Dual, branches, solve_dual
 from .rounding import rounded
 
-# The share of the remaining gap that the integer programs may leave, so that two of them still close it.
+# Share of the remaining gap that the integer programs may leave, so that two of them still close it.
 GAP_SHARE = 0.25
 # Choices per job that the first, quick integer program may use.
 NEAREST = 3
@@ -34,13 +34,13 @@ MOST_BRANCHES = 16
 
 
 class Marginal(Backend):
-    """Rounds where they gain most per GPU at a price that the dual sets; then packed, filled and checked.
+    """Grants rounds by gain per GPU at the price of the dual; then packs, fills and checks the schedule.
 
-    When the gap exceeds what is asked for, the numbers of rounds that could still be better (few, by the dual) go to
-    HiGHS as "counts", and then as "time_indexed", within the time limit.
+    If the gap is still too wide, the numbers of rounds that could be better (few, by the dual) go to HiGHS as "counts",
+    and then as "time_indexed", within the time limit.
     """
 
-    name = "marginal"
+    name = "lagrangian"
     licence = "Apache-2.0"
     version = "1"
     requires = ("numba",)
@@ -49,14 +49,14 @@ class Marginal(Backend):
     delegates_to = frozenset({"highs"})
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Solve the window; a seed changes nothing (the method draws nothing), threads are for the fallback."""
+        """Solve the window; nothing is drawn, so the seed has no effect; threads apply to the fallback."""
         self.backend_options(options)
         deadline = Deadline.of(options)
         window: ScheduleWindow = task.problem
         done = None if options.warm_start is not None else _all_done(window)
         if done is not None and -done.objective <= min(_gap(window, options), 1e-9 * window.tables.weight_sum):
             on_progress(done.objective, 0.0, done)
-            note = "bound: 0, which all jobs done within the window are worth"
+            note = "bound: 0, the objective when all jobs finish within the window"
             return Answer(claim=Claim.SOLVED, plan=done, bound=0.0, notes=(note,))
         root = solve_dual(window)
         best = _Incumbent(window, root.bound, options, on_progress)
@@ -76,9 +76,9 @@ class Marginal(Backend):
 
 
 def _all_done(window: ScheduleWindow) -> WindowPlan | None:
-    """Return a schedule that grants every job all it needs, as far as that packs; None if it takes more than there is.
+    """Return a schedule that grants every job its whole need, as far as that packs; None beyond the capacity.
 
-    No schedule is worth more than one in which all jobs end: utilities are at most 1, their logarithms at most 0.
+    No objective exceeds that of a schedule in which all jobs end: utilities are at most 1, their logarithms at most 0.
     """
     needs = window.tables.needs
     if needs.max() > window.rounds or int(window.gangs @ needs) > window.gpus * window.rounds:
@@ -91,7 +91,7 @@ def _gap(window: ScheduleWindow, options: Options) -> float:
 
 
 def _branched(window: ScheduleWindow, root: Dual, best: _Incumbent, deadline: Deadline) -> list[Dual]:
-    """Branch on the jobs that set the horizon, best bound first; return the duals that bound what may be better."""
+    """Branch on the jobs that set the horizon, best bound first; return the duals that bound better schedules."""
     duals = [root]
     for _ in range(MOST_BRANCHES):
         if best.closed() or deadline.passed:
@@ -108,7 +108,7 @@ def _branched(window: ScheduleWindow, root: Dual, best: _Incumbent, deadline: De
 
 
 class _Incumbent(Incumbent[WindowPlan, None]):
-    """The best plan and bound so far and how they came about, reported at every offer."""
+    """The best plan and bound so far and their sources, reported at every improvement."""
 
     def __init__(self, window: ScheduleWindow, bound: float, options: Options, on_progress: Progress) -> None:
         super().__init__(bound)
@@ -134,7 +134,7 @@ class _Incumbent(Incumbent[WindowPlan, None]):
             self.offer(plan, f"warm start accepted, objective {plan.objective:.12g}")
 
     def lower(self, answer: Answer, note: str) -> None:
-        """Take the bound of a program over all choices that could be better than the plan: nothing else is."""
+        """Accept the bound of a program over all choices that could beat the plan: no other choice can."""
         self.bound_by(-np.inf if answer.claim is Claim.INFEASIBLE else answer.bound, note)
 
     def bound_by(self, bound: float | None, note: str) -> None:
@@ -153,12 +153,12 @@ class _Refinement:
         self.window, self.duals, self.best, self.deadline, self.options = window, duals, best, deadline, deadline.given
 
     def run(self) -> Limit:
-        """Solve "counts", tightened until its rounds pack; then "time_indexed". Return what stopped it."""
+        """Solve "counts", tightened until its rounds pack; then "time_indexed". Return the limit that stopped it."""
         cuts: list[window_programs.Cut] = []
         limit = Limit.METHOD
         if self.deadline.left() == 0.0:
             return Limit.TIME
-        # The few best choices of every job first: a better plan, soon, closes most of the others.
+        # The best choices of every job first: a better plan, found early, excludes most of the others.
         few = np.logical_or.reduce([dual.nearest(NEAREST) for dual in self.duals])
         self._counts(few & self._possible(), cuts, proves=False)
         while not self.best.closed():
@@ -209,10 +209,10 @@ class _Refinement:
             abs_gap=GAP_SHARE * self.options.abs_gap,
         )
         task = Task(problem=self.window, form=form, program=program, start=start)
-        return run_backend(HIGHS, task, options, ignore_progress)  # it is that of a restricted program
+        return run_backend(HIGHS, task, options, ignore_progress)  # a bound of a restricted program
 
     def _possible(self) -> NDArray[np.bool_]:
-        """Return which numbers of rounds a better plan may use, shape (N, T + 1)."""
+        """Return the numbers of rounds that a better plan may use, shape (N, T + 1)."""
         return np.asarray(np.logical_or.reduce([dual.possible(self.best.objective) for dual in self.duals]))
 
 

@@ -1,4 +1,4 @@
-"""Inequalities on rounds per job that every packed schedule keeps and the total capacity alone does not imply."""
+"""Inequalities on rounds per job that every packed schedule satisfies and the total capacity alone does not imply."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ..backend import Task
 from ..external.highs import BACKEND as HIGHS
 from ..options import Options
 
-# A round that more narrow jobs share, or that wide ones fill in more ways, is a question of capacity alone.
+# Limit of the jobs that share a round, and of patterns: beyond it, capacity alone decides.
 MOST_SIDE_BY_SIDE = 16
 MOST_PATTERNS = 3000
 
 
 def violated_cuts(window: ScheduleWindow, counts: Indices) -> list[Cut]:
-    """Return cuts that the rounds `counts`, shape (N,), break: for each pair of widths g < w the worst one.
+    """Return cuts that the rounds `counts`, shape (N,), violate: for each pair of widths g < w the worst one.
 
     A round runs some pattern y of the jobs with gangs of w and wider (y_c of gang c), and beside it at most
     ``h(y) = min(|J|, floor((M - sum_c c y_c) / g))`` of a set J of jobs with gangs in [g, w). Whatever
     alpha, ``beta = max over patterns of h(y) - alpha @ y`` bounds a round, so T rounds give
     ``sum_J n_j <= beta T + sum_c alpha_c (rounds of jobs of gang c)``. The alpha that cuts deepest is the dual of
-    mixing T rounds of patterns to the wide jobs' rounds. For one job beside gangs as wide as the cluster it says that
+    mixing T rounds of patterns to the wide jobs' rounds. For one job beside gangs as wide as the cluster it states that
     they never share a round.
     """
     cuts: list[Cut] = []

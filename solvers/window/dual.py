@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from ...formulations.arrays import Floats, Indices
 from ...formulations.window.problem import ScheduleWindow
 
-# The split between the makespan's branches is searched until the dual cannot fall by more than this share of the
-# weights; far below any gap worth asking for.
+# The search over the split between the makespan's branches ends when the dual cannot fall by more than this share of
+# the weights; this is far below any useful gap.
 SPLIT_TOLERANCE = 1e-8
-# The search looks at about so many table cells in all: large windows have so many jobs that branching on the longest
-# one is cheaper than a finer split.
+# Table cells that the search evaluates in all: large windows have so many jobs that branching on the longest one is
+# cheaper than a finer split.
 CELLS = 1_000_000
 FEWEST_SPLITS, MOST_SPLITS = 4, 40
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dual:
-    """Multipliers of the window program, and what they prove.
+    """Multipliers of the window program, and the bound that they prove.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Dual:
     rates : ndarray of float, shape (N,)
         mu_0 a_j / M + mu_j: the price of a round of remaining time.
     bound : float
-        No schedule of the window has a greater objective.
+        Bound on the objective of every schedule of the window.
     net : ndarray of float, shape (N, T + 1)
         f_j(n) - pi g_j n - rates_j R_j(n), less the restart that the first round of an idle job must cost.
     within, beyond : ndarray of int, shape (N,)
@@ -41,7 +41,7 @@ class Dual:
     sum_branch : float
         The sum branch of H at the dual's mixture.
     floor, ceiling : ndarray of int, shape (N,)
-        Rounds that the bound allows each job: of a branch, not of the whole window.
+        Rounds that the bound's branch allows each job.
     """
 
     gpu_price: float
@@ -56,9 +56,10 @@ class Dual:
     ceiling: Indices
 
     def possible(self, objective: float) -> NDArray[np.bool_]:
-        """Return which numbers of rounds a schedule better than `objective` may use, shape (N, T + 1).
+        """Return the numbers of rounds that a schedule better than `objective` may use, shape (N, T + 1).
 
-        Granting job j n rounds forgoes max net_j - net_j(n) of the bound; what forgoes the whole gap cannot be better.
+        Granting job j n rounds forgoes max net_j - net_j(n) of the bound; a number that forgoes the whole gap cannot be
+        better.
         """
         forgone = self.net.max(axis=1, keepdims=True) - self.net
         gap = max(0.0, self.bound - objective)
@@ -98,7 +99,7 @@ def branches(window: ScheduleWindow, dual: Dual) -> list[Dual]:
             floor, ceiling = dual.floor.copy(), dual.ceiling.copy()
             floor[j], ceiling[j] = enough, enough - 1
             parts = [(floor, dual.ceiling), (dual.floor, ceiling)]
-            # A part that asks for more than the cluster has is empty.
+            # A part that needs more than the cluster is empty.
             fits = [part for part in parts if window.gangs @ part[0] <= window.gpus * window.rounds]
             return [solve_dual(window, *part) for part in fits]
     return []
@@ -108,7 +109,7 @@ Found = tuple[float, float, float, float, Floats, Indices, Indices]
 
 
 class _SplitSearch:
-    """The dual as a convex function of mu_0, the share of the makespan's price that the sum branch carries."""
+    """The dual as a convex function of mu_0, the sum branch's share of the makespan's price."""
 
     def __init__(self, window: ScheduleWindow, value: Floats, floor: Indices, ceiling: Indices) -> None:
         tables = window.tables
@@ -116,7 +117,7 @@ class _SplitSearch:
         self.left, self.branch, self.price = tables.remaining, tables.branch_weights, tables.makespan_price
         rows = np.arange(len(floor))
         least = self.left[rows, ceiling]
-        # Only jobs that could be left with more than the least possible horizon can ever set it.
+        # Only jobs that may exceed the least possible horizon can ever set it.
         self.long = np.flatnonzero(self.left[rows, floor] > least.max()) if self.price else rows[:0]
         if self.price and not len(self.long):
             self.long = np.array([int(least.argmax())])
@@ -191,7 +192,7 @@ def _certified(
     beyond: Indices,
     sum_branch: float,
 ) -> Dual:
-    """Evaluate the bound anew from the multipliers: whatever the search did, the bound holds for these."""
+    """Evaluate the bound anew from the multipliers: it holds for these, independently of the search."""
     tables = window.tables
     own = np.maximum(own, 0.0)
     total = split + math.fsum(own.tolist())
@@ -224,7 +225,7 @@ def _certified(
 
 
 def _with_restarts(window: ScheduleWindow) -> Floats:
-    """Return the tables of values less what any schedule must pay: one restart for every idle job that runs at all."""
+    """Return the tables of values less the least cost of any schedule: one restart for every idle job that runs."""
     value = window.tables.value
     if not window.restart_penalty:
         return value

@@ -1,4 +1,4 @@
-"""Compiled loops of the marginal-gain planner: the dual of the window program at one price, and its best price."""
+"""Compiled loops of the window planner: the dual of the window program at one price, and its best price."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def longest_branch(
                 if rate <= step:
                     best, step = m, rate
             at[count], who[count], vertex[count] = left[j, n], i, n
-            rise[count] = max(0.0, step - slope)  # the last vertex of a job rises without end
+            rise[count] = max(0.0, step - slope)  # the last vertex of a job has an infinite slope
             count += 1
             if best < 0:
                 break
@@ -136,7 +136,7 @@ def best_price(
     small, large = np.zeros(count, np.int64), np.zeros(count, np.int64)
     rates = np.zeros(count)
     within, beyond, best_rates = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count)
-    left_price, right_price = -1.0, np.inf  # of the bracket; -1: no price tried that is too low
+    left_price, right_price = -1.0, np.inf  # ends of the bracket; -1: no price tried that is too low
     left_value, left_slope, right_value, right_slope = np.inf, 0.0, np.inf, 0.0
     best_value, best_at = np.inf, 0.0
     # On either side of the best price: GPU-rounds used, horizon, and the long jobs' part of the sum branch.
@@ -153,7 +153,7 @@ def best_price(
             )
             value += added
             for j in long:
-                share = 0.0  # of `large` in the mixture whose remaining time is the horizon
+                share = 0.0  # share of `large` in the mixture whose remaining time is the horizon
                 if large[j] > small[j]:
                     share = (left[j, small[j]] - horizon) / (left[j, small[j]] - left[j, large[j]])
                 used = gangs[j] * (small[j] + share * (large[j] - small[j]))
@@ -181,7 +181,7 @@ def best_price(
             low[:] = large
         if price > 1e30:  # the least rounds allowed exceed the supply: no price makes them fit
             break
-        if left_price < 0.0 or right_price == np.inf:  # no bracket yet: go on, ever further, down to 0 at most
+        if left_price < 0.0 or right_price == np.inf:  # no bracket yet: continue further down, to 0 at most
             price = max(0.0, price - stride) if left_price < 0.0 else price + stride
             stride *= 8.0
             continue
@@ -194,7 +194,7 @@ def best_price(
         if width <= 1e-14 * right_price or not left_price < cut < right_price:
             break
         price = cut
-    # The mixture of both sides that uses the supply just so: its branches give the slope in their split.
+    # The mixture of both sides that uses exactly the supply: its branches give the slope in their split.
     mix = 0.0
     if used_within < 0.0:
         mix = 1.0

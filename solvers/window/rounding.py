@@ -1,4 +1,4 @@
-"""From the dual's rounds to whole rounds that fit the cluster's total, losing as little of the bound as possible."""
+"""Rounding of the dual's rounds to whole rounds within the cluster's total, at the least loss of bound."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from ...formulations.arrays import Indices
 from ...formulations.window.problem import ScheduleWindow
 from .dual import Dual
 
-# A knapsack of this many near-ties, and sums of GPU-rounds up to this, fills almost any slack almost for free.
+# Near-ties of a knapsack, and its largest sum of GPU-rounds: enough to fill almost any slack at almost no loss.
 MOST_CHANGES = 400
 SPAN = 96
 
 
 def rounded(window: ScheduleWindow, dual: Dual) -> Indices:
-    """Return rounds per job, shape (N,), within the cluster's total; the better of two ways to treat the longest jobs.
+    """Return rounds per job, shape (N,), within the cluster's total; the better of two treatments of the longest jobs.
 
     In the dual the jobs that set the horizon may mix two numbers of rounds so that they end just with the sum branch.
     Whole rounds either leave them longer, or make them shorter than the sum branch.
@@ -40,7 +40,7 @@ def _worth(window: ScheduleWindow, counts: Indices) -> float:
 
 
 def _fitted(window: ScheduleWindow, dual: Dual, start: Indices, fixed: Indices | None = None) -> Indices:
-    """Drop the cheapest rounds until the rest fits, add what the prices call a tie, then fill the slack exactly."""
+    """Drop the cheapest rounds until the rest fits, add the price's ties, then fill the slack exactly."""
     from .kernels import best_fit, nearest_change
 
     counts, gangs = start.copy(), window.gangs

@@ -50,7 +50,7 @@ def test_without_options_it_lists(capsys):
     assert code == 0
     assert out.splitlines()[0].split() == ["name", "version", "usable", "accepts", "licence", "reason"]
     code, out, _ = run(capsys, "--json")
-    assert {row["name"] for row in json.loads(out)} >= {"highs", "marginal", "gurobi"}
+    assert {row["name"] for row in json.loads(out)} >= {"highs", "lagrangian", "gurobi"}
 
 
 @pytest.mark.usefixtures("few_cases")
@@ -64,10 +64,10 @@ def test_check_prints_the_report(capsys):
 
 @pytest.mark.usefixtures("few_cases")
 def test_check_of_several_and_of_all(capsys):
-    code, out, _ = run(capsys, "--check", "marginal, highs", "--json")
+    code, out, _ = run(capsys, "--check", "lagrangian, highs", "--json")
     assert code == 0
     documents = json.loads(out)
-    assert [each["backend"] for each in documents] == ["marginal", "highs"]
+    assert [each["backend"] for each in documents] == ["lagrangian", "highs"]
     assert all(each["passed"] for each in documents)
     assert [row["outcome"] for row in documents[0]["cases"]] == ["skipped", "passed"]
     code, out, _ = run(capsys, "--check", "all", "--json")
@@ -129,7 +129,7 @@ def test_for_an_instance_it_says_why_each_was_taken_or_passed_over(capsys, tmp_p
     rows = {row["name"]: row for row in json.loads(out)}
     assert code == 0
     assert [name for name, row in rows.items() if row["taken"]] == ["highs"]
-    assert rows["marginal"]["reason"] == "reads the problem itself, not its program 'counts'"
+    assert rows["lagrangian"]["reason"] == "reads the problem itself, not its program 'counts'"
     assert rows["scipy"]["reason"] == "cannot honour threads, seed"
 
 

@@ -152,13 +152,13 @@ def test_the_demo_plans_a_generated_cluster(tmp_path, capsys):
 
 def test_bench_window_prints_its_rows(capsys):
     arguments = ["bench", "window", "--jobs", "12", "--gpus", "8", "--seed", "1", "--rounds", "5"]
-    assert main.run([*arguments, "--backends", "marginal,highs", "--time-limit", "5", "--json"]) == 0
+    assert main.run([*arguments, "--backends", "lagrangian,highs", "--time-limit", "5", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert {row["backend"] for row in rows} == {"marginal", "highs"}
+    assert {row["backend"] for row in rows} == {"lagrangian", "highs"}
     assert all({"backend", "form", "wall_s", "cpu_s", "objective", "bound", "gap"} <= set(row) for row in rows)
     assert all(row["bound"] >= row["objective"] - 1e-9 for row in rows)
-    assert main.run([*arguments, "--backends", "marginal"]) == 0
-    assert "marginal" in capsys.readouterr().out
+    assert main.run([*arguments, "--backends", "lagrangian"]) == 0
+    assert "lagrangian" in capsys.readouterr().out
     assert "hihgs" in fails(capsys, [*arguments, "--backends", "hihgs"], 4)
 
 

@@ -86,8 +86,8 @@ def test_a_class_that_a_backend_cannot_state():
         "clarabel cannot state this MILP program: it reads VolatileFisherMarket:ces, VolatileFisherMarket:cobb-douglas "
         "and LP, LOG programs; use backend='highs'"
     )
-    words = said(eq.UnsupportedProblem, knapsack(), "marginal")
-    assert words == "marginal cannot state this MILP program: it reads ScheduleWindow; use backend='highs'"
+    words = said(eq.UnsupportedProblem, knapsack(), "lagrangian")
+    assert words == "lagrangian cannot state this MILP program: it reads ScheduleWindow; use backend='highs'"
 
 
 def test_an_option_that_a_backend_cannot_honour():

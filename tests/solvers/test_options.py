@@ -207,7 +207,7 @@ def test_options_of_a_backend_that_was_not_chosen_are_refused():
     with pytest.raises(eq.InvalidInput, match="would be ignored"):
         eq.solve(knapsack(), "highs", backend_options={"scipy": {"presolve": False}})
     with pytest.raises(eq.InvalidInput, match="would be ignored"):
-        eq.solve(window(), "marginal", backend_options={"scipy": {"presolve": False}})
+        eq.solve(window(), "lagrangian", backend_options={"scipy": {"presolve": False}})
 
 
 def test_options_of_an_unknown_backend_are_refused():
@@ -217,9 +217,9 @@ def test_options_of_an_unknown_backend_are_refused():
 
 
 def test_options_of_the_solver_that_a_special_backend_uses_pass_through():
-    result = eq.solve(window(), "marginal", backend_options={"highs": {"presolve": "off"}})
+    result = eq.solve(window(), "lagrangian", backend_options={"highs": {"presolve": "off"}})
     assert result.plan is not None
-    assert result.backend == "marginal"
+    assert result.backend == "lagrangian"
 
 
 def test_auto_takes_options_for_whichever_backend_it_would_choose():
@@ -239,4 +239,4 @@ def test_unknown_options_of_a_backend_are_refused():
         with pytest.raises(eq.InvalidInput, match="no_such_option"):
             eq.solve(knapsack(), backend, backend_options={backend: {"no_such_option": 1}})
     with pytest.raises(eq.InvalidInput, match="no_such_option"):
-        eq.solve(window(), "marginal", backend_options={"marginal": {"no_such_option": 1}})
+        eq.solve(window(), "lagrangian", backend_options={"lagrangian": {"no_such_option": 1}})

@@ -10,7 +10,7 @@ from equipoise.solvers import backend as solver_backend
 from equipoise.solvers import registry
 from equipoise.solvers.backend import OPTIONAL
 
-PACKAGES = {"marginal": "numba", "highs": "highspy", "scipy": "scipy"}  # the core's
+PACKAGES = {"lagrangian": "numba", "highs": "highspy", "scipy": "scipy"}  # the core's
 
 
 def program(kind: str) -> eq.Program:
@@ -50,7 +50,7 @@ def hide(monkeypatch, *names: str) -> None:
         ("higs", "highs"),
         ("HIGHS", None),
         ("sciPy", "scipy"),
-        ("marginals", "marginal"),
+        ("lagrangians", "lagrangian"),
         ("gurobipy", "gurobi"),
         ("glpk", "pyomo:glpk"),
     ],
@@ -98,7 +98,7 @@ def test_the_table_lists_every_backend_in_order_of_preference():
     assert [row.name for row in table] == list(registry.BACKENDS)
     assert isinstance(table, tuple)
     by_name = {row.name: row for row in table}
-    assert by_name["marginal"].classes == ("ScheduleWindow",)
+    assert by_name["lagrangian"].classes == ("ScheduleWindow",)
     assert by_name["highs"].classes == by_name["scipy"].classes == ("LP", "MILP", "LOG", "MILOG")
     assert by_name["clarabel"].classes[:2] == ("LP", "LOG")
     assert by_name["highs"].licence == "MIT"
@@ -122,13 +122,13 @@ def test_it_can_be_asked_who_states_a_problem(kind):
     able = [row.name for row in eq.backends(program(kind))]
     assert able == [row.name for row in eq.backends() if kind in row.classes]
     assert {"highs", "scipy"} <= set(able)
-    assert "marginal" not in able
+    assert "lagrangian" not in able
     assert ("clarabel" in able) is (kind in ("LP", "LOG"))
 
 
 def test_special_backends_come_first():
-    assert [row.name for row in eq.backends(window())][:3] == ["marginal", "gurobi", "highs"]
-    assert eq.solve(window()).backend == "marginal"
+    assert [row.name for row in eq.backends(window())][:3] == ["lagrangian", "gurobi", "highs"]
+    assert eq.solve(window()).backend == "lagrangian"
     assert eq.solve(window(), form="counts").backend == "highs"
 
 
@@ -148,7 +148,7 @@ def test_what_is_not_installed_is_listed_with_the_reason_and_refused_by_name(mon
 
 @pytest.mark.usefixtures("core_only")
 def test_auto_skips_what_is_not_installed(monkeypatch):
-    hide(monkeypatch, "marginal")
+    hide(monkeypatch, "lagrangian")
     assert eq.solve(window(), rel_gap=1e-6).backend == "highs"
     assert eq.solve(window(), form="counts", rel_gap=1e-6).backend == "highs"
 
@@ -178,14 +178,14 @@ def test_auto_with_nothing_installed_says_why_for_each(monkeypatch):
 def test_a_program_that_nobody_states_is_unsupported_not_unavailable():
     del registry.BACKENDS["highs"], registry.BACKENDS["scipy"]
     with pytest.raises(eq.UnsupportedProblem, match="no backend can"):
-        eq.solve(program("LOG"), "marginal")
-    with pytest.raises(eq.BackendUnavailable, match="marginal: reads ScheduleWindow only"):
+        eq.solve(program("LOG"), "lagrangian")
+    with pytest.raises(eq.BackendUnavailable, match="lagrangian: reads ScheduleWindow only"):
         eq.solve(program("LOG"))
 
 
 def test_a_backend_that_cannot_state_the_problem_names_those_that_can():
     with pytest.raises(eq.UnsupportedProblem, match="this LP program: it reads ScheduleWindow; use backend='highs'"):
-        eq.solve(program("LP"), "marginal")
+        eq.solve(program("LP"), "lagrangian")
 
 
 @pytest.mark.parametrize("thing", [None, 3, "window", {"jobs": []}, SimpleNamespace(gpus=3)])
@@ -200,4 +200,18 @@ def test_a_form_must_be_one_of_the_problems_own():
     with pytest.raises(eq.InvalidInput, match="matrix"):
         eq.solve(program("LP"), "highs", form="counts")
     with pytest.raises(eq.InvalidInput, match="general backend"):
-        eq.solve(window(), "marginal", form="counts")
+        eq.solve(window(), "lagrangian", form="counts")
+
+
+def test_a_former_name_of_a_backend_works_and_warns():
+    with pytest.warns(DeprecationWarning, match="the backend 'marginal' is called 'lagrangian' now"):
+        found = registry.find_backend("marginal")
+    assert found is registry.find_backend("lagrangian")
+    with pytest.warns(DeprecationWarning, match="'lagrangian'"):
+        result = eq.solve(window(), "marginal")
+    assert result.backend == "lagrangian"
+    with pytest.warns(DeprecationWarning, match="'lagrangian'"):
+        options = eq.Options(backend_options={"marginal": {}, "highs": {"presolve": "off"}})
+    assert dict(options.backend_options) == {"lagrangian": {}, "highs": {"presolve": "off"}}
+    with pytest.raises(eq.InvalidInput, match="former name of 'lagrangian'"):
+        eq.Options(backend_options={"marginal": {}, "lagrangian": {}})

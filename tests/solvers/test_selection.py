@@ -58,7 +58,7 @@ def test_explained_or_not_the_same_backend_is_taken_with_its_version():
 def test_the_explanation_of_a_named_backend_is_what_auto_would_have_done():
     result = eq.solve(window(), "highs", explain=True)
     assert result.backend == "highs"
-    assert [row.name for row in result.candidates if row.taken] == ["marginal"]
+    assert [row.name for row in result.candidates if row.taken] == ["lagrangian"]
 
 
 def test_no_program_is_built_that_is_not_read(monkeypatch):

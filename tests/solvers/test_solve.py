@@ -386,16 +386,16 @@ def test_explain_says_why_each_backend_was_taken_or_passed_over():
     table = {row.name: row for row in result.candidates}
     assert [row.name for row in result.candidates if row.taken] == ["highs"]
     assert table["highs"].reason == "reads MILP programs"
-    assert table["marginal"].reason == "reads ScheduleWindow only"
+    assert table["lagrangian"].reason == "reads ScheduleWindow only"
     assert table["clarabel"].reason == "cannot state MILP programs"
     assert table["scipy"].reason.startswith("used by name only")
     assert "passed over" in str(result.candidates)
     assert eq.solve(knapsack()).candidates == ()
     assert {row.name: row for row in eq.candidates(knapsack(), threads=2)}["scipy"].reason == "cannot honour threads"
     special = eq.candidates(window())
-    assert [(row.name, row.reason) for row in special if row.taken] == [("marginal", "made for ScheduleWindow")]
+    assert [(row.name, row.reason) for row in special if row.taken] == [("lagrangian", "made for ScheduleWindow")]
     general = {row.name: row.reason for row in eq.candidates(window(), form="counts")}
-    assert general["marginal"] == "reads the problem itself, not its program 'counts'"
+    assert general["lagrangian"] == "reads the problem itself, not its program 'counts'"
 
 
 def test_a_backend_that_failed_is_numerical_even_with_a_plan(install):
@@ -590,7 +590,7 @@ def test_the_residuals_of_a_window_are_those_of_the_plan_as_well_as_of_the_progr
     problem = window()
 
     def good(task):
-        plan = eq.solve(problem, "marginal", rel_gap=0.0).plan
+        plan = eq.solve(problem, "lagrangian", rel_gap=0.0).plan
         values = problem.encode(plan, task.form)
         return Answer(claim=Claim.SOLVED, values=values, bound=plan.objective * task.objective_factor)
 

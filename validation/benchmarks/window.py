@@ -36,7 +36,7 @@ def window_rows(
     Parameters
     ----------
     backends : sequence of str, optional
-        Names, by default "marginal" and "highs".
+        Names, by default "lagrangian" and "highs".
 
     Returns
     -------
@@ -44,7 +44,7 @@ def window_rows(
         backend, form, wall_s, cpu_s, objective, bound, gap, termination; where the paper reports a gap for this many
         jobs on 256 GPUs, one more row with backend "paper (Gurobi, 24 threads)".
     """
-    names = list(backends) if backends is not None else ["marginal", "highs"]
+    names = list(backends) if backends is not None else ["lagrangian", "highs"]
     rows: list[dict[str, Any]] = []
     for name in names:
         backend = find_backend(name)

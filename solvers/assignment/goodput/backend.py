@@ -1,4 +1,4 @@
-"""Goodput allocation: an exact table for one type of GPU; prices, then the few choices they leave open, for several."""
+"""Goodput backend: an exact table for one type of GPU; prices and a restricted integer program for several types."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from ...reductions.run import run_backend
 from ...result import CLOSED_GAP, Limit
 from .prices import best_prices, filled
 
-# Beyond so many cells (jobs x GPUs) the exact table of one type gives way to prices.
+# Largest table (jobs x GPUs) that is filled; a larger problem of one type is solved by prices.
 MOST_CELLS = 50_000_000
-# Cells of the table between two looks at the clock: some hundredths of a second.
+# Cells of the table between two checks of the clock: a few hundredths of a second.
 WORK = 20_000_000
-# Cells of the table per second that no machine exceeds: what would take too long even so is not begun.
+# Cells per second that no machine exceeds: a table that would take too long even so is not begun.
 FASTEST = 4e9
-# The share of the gap asked for that the integer program may leave.
+# Share of the requested gap that the integer program may leave.
 GAP_SHARE = 0.5
 
 
 class Goodput(Backend):
-    """One type of GPU: dynamic programming over jobs and GPUs, exact. Several types: prices and a small program.
+    """Dynamic programming over jobs and GPUs for one type of GPU (exact); prices and a small program for several.
 
-    One type takes the way of several as well if the table is too large, or will not be done within the time limit.
-    The best prices of the types prove a bound, and give a plan after filling what is left of the GPUs. Configurations
-    that, by the bound, no better plan can use are dropped; HiGHS decides among the others if the gap asks for it.
+    A problem of one type is also solved by prices if the table is too large for the size limit or the time limit.
+    The best prices prove a bound; a plan follows from them after the free GPUs are filled. Configurations that no
+    better plan can use, by the bound, are dropped. If the gap is still open, HiGHS chooses among the others.
     """
 
     name = "goodput"
@@ -45,7 +45,7 @@ class Goodput(Backend):
     delegates_to = frozenset({"highs"})
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Solve the problem; a seed changes nothing, threads are for the integer program."""
+        """Solve the problem; the seed has no effect, and threads apply to the integer program."""
         self.backend_options(options)
         deadline = Deadline.of(options)
         problem: GoodputAllocation = task.problem
@@ -74,7 +74,7 @@ class Goodput(Backend):
 
 
 def _exact(problem: GoodputAllocation, deadline: float) -> GoodputPlan | None:
-    """Return a best plan for one type of GPU; None as soon as the table will not be done by the deadline."""
+    """Return a best plan for one type of GPU; None as soon as the table cannot be finished by the deadline."""
     from .kernels import add_configurations, counts_of
 
     length = int(problem.gpus[0]) + 1
@@ -107,8 +107,8 @@ def _decided(
 ) -> Answer:
     """Let HiGHS choose among the configurations that a plan better than this one may use.
 
-    At the prices, a job in another configuration than its best lowers the bound by the difference; where it would fall
-    below the plan in hand, the configuration is in no better plan.
+    A job in another configuration than its best at the prices lowers the bound by the difference. If that puts the
+    bound below the incumbent, no better plan contains the configuration.
     """
     jobs = len(problem.goodputs)
     at = problem.utilities - prices[:, None] * np.arange(problem.goodputs.shape[2])
@@ -116,7 +116,7 @@ def _decided(
     keep = (at - best[:, None, None]) / jobs + bound >= objective - 1e-12 * abs(objective)
     program = problem.program(keep=keep)
 
-    # GAP_SHARE of the gap is HiGHS's; the rest is room for rounding.
+    # HiGHS may leave GAP_SHARE of the gap; the rest is a margin for rounding.
     asked = replace(options, rel_gap=GAP_SHARE * options.rel_gap, abs_gap=GAP_SHARE * options.abs_gap, warm_start=None)
     answer = run_backend(HIGHS, Task(problem=problem, form="configurations", program=program), asked, ignore_progress)
     what = f"HiGHS on {program.num_columns} of {int(problem.allowed.sum())} configurations"
@@ -127,10 +127,11 @@ def _decided(
             plan, objective = found, reached
             notes.append(f"plan: {what}")
     proved = bound
-    if answer.claim is Claim.INFEASIBLE:  # not even to give nobody anything: it cannot be
+    if answer.claim is Claim.INFEASIBLE:  # impossible: the empty allocation is a plan
         return Answer(claim=Claim.FAILED, plan=plan, bound=bound, message=f"{what} claims that there is no plan")
     if answer.bound is not None and max(answer.bound, objective) < bound:
-        # A plan without the dropped configurations is within HiGHS's bound; one with them is no better than ours was.
+        # A plan without the dropped configurations is within HiGHS's bound; a plan with one is no better than the
+        # incumbent.
         proved = max(answer.bound, objective)
         notes.append(f"bound: {what}")
     claim = Claim.SOLVED if answer.limit is None else Claim.STOPPED

@@ -1,4 +1,4 @@
-"""Compiled loops of the goodput allocation: the exact table of one type of GPU, and what jobs choose at prices."""
+"""Compiled loops of the goodput allocation: the exact table of one type of GPU, and the jobs' choices at prices."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def counts_of(taken: Any) -> Any:
 
 @compiled()
 def choices(utilities: Any, idle: float, prices: Any) -> Any:
-    """Return the type and count that each job chooses at prices, and its utility less what it pays, shapes (N,).
+    """Return the type and count that each job chooses at prices, and its utility less its payment, shapes (N,).
 
-    The fewest GPUs of equals, then the first type, and none before any.
+    Ties are broken by the fewest GPUs, none included, then by the first type.
     """
     jobs, types, length = utilities.shape
     kinds, counts, worth = np.zeros(jobs, np.int64), np.zeros(jobs, np.int64), np.full(jobs, idle)
@@ -65,9 +65,9 @@ def choices(utilities: Any, idle: float, prices: Any) -> Any:
 
 @compiled()
 def best_change(utilities: Any, now: Any, kinds: Any, counts: Any, free: Any) -> Any:
-    """Return the job, type and count of the change that gains most within the free GPUs, and the gain.
+    """Return the job, type and count of the change with the greatest gain within the free GPUs, and the gain.
 
-    The job's own GPUs are free for it as well. The first of equals; a gain of 0 or less changes nothing.
+    The job's own GPUs count as free for it. Ties go to the first change; a gain of 0 or less means no change.
     """
     jobs, types, length = utilities.shape
     at, most = (0, 0, 0), 0.0

@@ -1,4 +1,4 @@
-"""Prices of GPU types for a goodput allocation: the least bound they prove, and a plan that follows them."""
+"""Prices of GPU types for a goodput allocation: the least bound that prices prove, and a plan that follows them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ....formulations.arrays import Floats
 from ....formulations.assignment.goodput import GoodputAllocation, GoodputPlan
 
 MOST_CUTS = 200
-# The bound is good enough once cuts can lower it by no more than this, relatively.
+# Relative tolerance of the bound: the search ends once cuts can lower it by no more than this.
 PRECISION = 1e-9
 HALVINGS = 50
 
@@ -32,7 +32,7 @@ def best_prices(problem: GoodputAllocation, deadline: float = math.inf) -> tuple
     ranks = np.arange(problem.goodputs.shape[2])
     with np.errstate(invalid="ignore"):
         gains = np.where(problem.allowed, problem.utilities - problem.idle_utility, 0.0) / np.maximum(ranks, 1)
-    highest = np.maximum(gains.max(axis=(0, 2)), 0.0)  # at these prices nobody buys
+    highest = np.maximum(gains.max(axis=(0, 2)), 0.0)  # at these prices no job takes a GPU
     prices, rows, sides = highest / 2, [], []
     best, least = prices, np.inf
     for _ in range(MOST_CUTS):
@@ -60,10 +60,10 @@ def best_prices(problem: GoodputAllocation, deadline: float = math.inf) -> tuple
 
 
 def filled(problem: GoodputAllocation, prices: Floats, deadline: float = math.inf) -> GoodputPlan:
-    """Return a plan: what jobs choose at the lowest multiple of the prices that the GPUs allow, then what still fits.
+    """Return a plan: the jobs' choices at the lowest multiple of the prices that fits the GPUs, then filled up.
 
-    GPUs left over go, one change of a configuration at a time, to who gains most by it; the first of equals. After the
-    deadline, a reading of `time.perf_counter`, the plan is the first one that fits.
+    GPUs left over go, one change of a configuration at a time, to the job that gains most; ties go to the first.
+    After the deadline, a reading of `time.perf_counter`, the plan is the first one that fits.
     """
     from .kernels import best_change, choices
 

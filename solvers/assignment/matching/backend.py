@@ -1,4 +1,4 @@
-"""Matching jobs to workers by shortest augmenting paths over slots of like workers; slot prices prove the optimum."""
+"""Matching of jobs to workers by shortest augmenting paths over slots of like workers; slot prices prove optimality."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...deadline import Deadline
 from ...options import Options
 from ...result import Limit
 
-# Jobs that are added between two looks at the clock.
+# Jobs added between two checks of the clock.
 BATCH = 64
 
 
@@ -32,7 +32,7 @@ class Matching(Backend):
     supported_options = frozenset({"seed"})
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Solve the problem; a seed changes nothing, as the method draws nothing."""
+        """Solve the problem; the method draws nothing, so the seed has no effect."""
         self.backend_options(options)
         problem: AlloxMatching = task.problem
         if len(problem.workers_of_type) == 1:
@@ -42,8 +42,8 @@ class Matching(Backend):
         depths = np.minimum(limits, 2 + (3 * len(problem.steps)) // (2 * int(problem.workers_of_type.sum())))
         while True:
             plan, worth = _matched(problem, depths, deadline)
-            # A slot beyond a queue's end costs nothing but its time: where a job would rather have that, queues grow.
-            # Jobs that found no room are worth nothing yet, and are looked at by whether any queue can grow.
+            # A slot beyond a queue's end is free but for its time: queues grow where a job would prefer such a slot.
+            # An unmatched job has no value yet; its queue grows if any queue can.
             rather = ((depths + 1) * problem.times_s < (1.0 - 1e-12) * worth[:, None]).any(axis=0)
             late = deadline.passed
             longer = (rather | bool((worth < 0).any())) & (depths < limits)
@@ -54,7 +54,7 @@ class Matching(Backend):
 
 
 def _one_type(problem: AlloxMatching) -> AlloxPlan:
-    """Return the plan of one type of worker: the price of a slot falls by the shortest job in it."""
+    """Return the plan of one type of worker: the price of a slot falls by the shortest job in the slot."""
     workers = int(problem.workers_of_type[0])
     longest = -np.sort(-problem.times_s[:, 0])
     shortest_in_slot = longest[workers - 1 :: workers][: int(problem.depths[0]) - 1]
@@ -63,7 +63,7 @@ def _one_type(problem: AlloxMatching) -> AlloxPlan:
 
 
 def _matched(problem: AlloxMatching, depths: Indices, deadline: Deadline) -> tuple[AlloxPlan, Floats]:
-    """Return the best plan with queues of at most `depths`, and what each job is worth: -1 where it is not matched."""
+    """Return the best plan with queues of at most `depths`, and the value of each job: -1 for an unmatched one."""
     from .kernels import add_jobs
 
     types = np.repeat(np.arange(len(depths)), depths)

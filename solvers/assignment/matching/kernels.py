@@ -50,7 +50,7 @@ def add_jobs(
                 if not done[s] and distance[s] < best:
                     nearest, best = s, distance[s]
             if nearest < 0:
-                return  # no room at all: the queues are too short
+                return  # no free slot: the queues are too short
             here = best
             if counts[nearest] < sizes[nearest]:
                 end = nearest

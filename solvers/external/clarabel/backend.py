@@ -1,4 +1,4 @@
-"""Clarabel: an interior-point method for linear programs and concave logarithms, which are exponential cones."""
+"""Clarabel backend: an interior-point method for linear programs and concave logarithms (exponential cones)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...options import Options
 from ...result import CLOSED_GAP, Limit
 from .run import LIMITS, SHARE, SOLVED, TOLERANCE, solved, stopped
 
-# Solves of the same program, each around the point of the one before; passes that scale rows and columns before each.
+# Number of solves of one program, each around the point of the one before, and of scaling passes over rows and columns.
 MOST_ATTEMPTS, SCALINGS = 4, 4
 NO_PRIMAL = ("PrimalInfeasible", "AlmostPrimalInfeasible")
 NO_DUAL = ("DualInfeasible", "AlmostDualInfeasible")
@@ -32,7 +32,7 @@ class Clarabel(Backend):
     extra = "clarabel"
     classes = frozenset({ProblemClass.LP, ProblemClass.LOG})
     formulations = frozenset({"VolatileFisherMarket:ces", "VolatileFisherMarket:cobb-douglas"})
-    supported_options = frozenset({"threads", "seed", "log"})  # it draws nothing: every seed gives the same
+    supported_options = frozenset({"threads", "seed", "log"})  # nothing is drawn: every seed gives the same result
     covered_options: ClassVar = {
         "time_limit": "time_limit",
         "tol_gap_abs": "rel_gap",
@@ -41,10 +41,10 @@ class Clarabel(Backend):
         "max_threads": "threads",
         "verbose": "log",
     }
-    known_options = None  # the solver refuses those that it does not know
+    known_options = None  # the solver refuses unknown options
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """State the program or the market in cones, and read its point and its duals, which prove the bound."""
+        """State the program or the market in cones; return its point and the duals, which prove the bound."""
         deadline = Deadline.of(options)
         own = self.backend_options(options)
         program = task.program
@@ -63,11 +63,11 @@ class Clarabel(Backend):
             if solution is None:
                 return best or Answer(claim=Claim.STOPPED, limit=Limit.TIME)
             status = str(solution.status)
-            if status in NO_DUAL and best is None:  # no finite bound: unbounded if there is a point at all
+            if status in NO_DUAL and best is None:  # no finite bound: unbounded if the program is feasible
                 return _without_bound(program, cones, deadline, own)
             answer = _answer(program, cones, solution, status, options)
             if answer.limit is Limit.ITERATIONS and "max_iter" not in own:
-                answer = replace(answer, limit=Limit.METHOD)  # Clarabel's own end, not one that was asked for
+                answer = replace(answer, limit=Limit.METHOD)  # Clarabel's own end, not a requested limit
             if answer.claim is Claim.INFEASIBLE and best is None:
                 return answer
             if answer.values is not None and (best is None or _gap(program, answer) < _gap(program, best)):
@@ -100,7 +100,7 @@ def _gap(program: Program, answer: Answer) -> float:
 
 
 def _wanted(program: Program, answer: Answer, options: Options) -> float:
-    """Return the absolute gap that is asked for."""
+    """Return the requested gap as an absolute gap."""
     relative, absolute = gaps(program, options)
     assert answer.values is not None
     scale = program.gap_scale(program.objective_at(answer.values))
@@ -118,16 +118,17 @@ class Cones:
     Attributes
     ----------
     equal, above, below : ndarray of int
-        Rows that are equations, have an upper side, have a lower side. These come first, the columns' bounds among
-        them: equations, fixed columns, upper sides, lower sides, upper bounds, lower bounds.
+        Rows that are equations, that have an upper side, that have a lower side. The cone rows begin with these and
+        the columns' bounds, in the order: equations, fixed columns, upper sides, lower sides, upper bounds, lower
+        bounds.
     logs : ndarray of int
-        Log terms of positive weight, three rows each at the end.
+        Log terms of positive weight; each has three rows at the end.
     rows, columns, inside : ndarray of float
-        What rows of the cones, columns and the insides of logarithms were multiplied or divided by.
+        Scale factors of the cone rows, the columns and the log arguments.
     weights : ndarray of float
-        Of the log terms, in the unit of the objective here.
+        Weights of the log terms, in the scaled unit of the objective.
     scale : float
-        What the objective was divided by.
+        Divisor of the objective.
     """
 
     cost: Floats
@@ -173,7 +174,7 @@ class Cones:
         entries = of_log.multiply(by_column).multiply(1 / by_log[:, None]).tocoo()
 
         count = len(logs)
-        # Where logarithms are all there is, as in a market, their weights are brought near 1 as well.
+        # In a program of logarithms alone, such as a market, the weights are scaled to near 1 as well.
         unit_of_weights = float(program.log_weights[logs].mean()) if count and not program.objective.any() else 1.0
         weight = program.log_weights[logs] / unit_of_weights
         t = np.arange(count)
@@ -203,7 +204,7 @@ class Cones:
         return slopes
 
     def kinds(self) -> list[Any]:
-        """Return the cones as Clarabel names them."""
+        """Return the cones as objects of Clarabel."""
         import clarabel
 
         equal = len(self.equal) + len(self.fixed)
@@ -213,7 +214,7 @@ class Cones:
         return [*first, *second, *[clarabel.ExponentialConeT()] * len(self.logs)]
 
     def duals(self, z: Floats, count: int) -> Floats:
-        """Return the multipliers of the program's rows, of its maximisation, from those of the cones."""
+        """Return the multipliers of the program's rows, as a maximisation, from those of the cones."""
         z, y = self.scale * self.rows * z[: len(self.rows)], np.zeros(count)
         y[self.equal] = z[: len(self.equal)]
         at = len(self.equal) + len(self.fixed)
@@ -224,14 +225,14 @@ class Cones:
 
 
 def _sides(lower: Floats, upper: Floats) -> tuple[Indices, Indices, Indices]:
-    """Return where the sides are equal, and where else there is an upper and a lower one."""
+    """Return the rows with equal sides, and of the others those with an upper side and those with a lower side."""
     equal: NDArray[np.bool_] = lower == upper
     above, below = ~equal & np.isfinite(upper), ~equal & np.isfinite(lower)
     return np.flatnonzero(equal), np.flatnonzero(above), np.flatnonzero(below)
 
 
 def _scaling(plain: Any, of_log: Any, now: Floats, passes: int) -> tuple[Floats, Floats, Floats]:
-    """Return factors for rows and columns, and divisors for insides of logarithms, that bring all entries near 1."""
+    """Return factors for rows and columns and divisors for log arguments that bring all entries near 1."""
     rows, columns = np.ones(plain.shape[0]), np.ones(plain.shape[1])
     inside = np.where(now > 0, now, 1.0)
     known = bool((now > 0).all())
@@ -261,8 +262,8 @@ def _answer(program: Program, cones: Cones, solution: Any, status: str, options:
         return Answer(claim=Claim.INFEASIBLE, message=message, ray=duals)
     values = cones.values(np.asarray(solution.x, dtype=np.float64))
     clipped = np.clip(values, program.lower, program.upper)
-    sound = bool(np.isfinite(values).all()) and program.residuals_at(clipped).worst <= options.feasibility_tol
-    if not sound and status not in SOLVED:
+    feasible = bool(np.isfinite(values).all()) and program.residuals_at(clipped).worst <= options.feasibility_tol
+    if not feasible and status not in SOLVED:
         limit = LIMITS.get(status)
         return Answer(claim=Claim.STOPPED if limit else Claim.FAILED, limit=limit, message=message)
     slopes = cones.slopes(z, len(program.log_weights))
@@ -270,7 +271,7 @@ def _answer(program: Program, cones: Cones, solution: Any, status: str, options:
         claim=Claim.SOLVED if status in SOLVED else Claim.STOPPED,
         limit=None if status in SOLVED else LIMITS.get(status, Limit.METHOD),
         message=message,
-        values=clipped if sound else values,
+        values=clipped if feasible else values,
         duals=flip * duals,
         reduced_costs=flip * _reduced(program, duals, slopes),
         slopes=slopes,
@@ -278,7 +279,7 @@ def _answer(program: Program, cones: Cones, solution: Any, status: str, options:
 
 
 def _reduced(program: Program, duals: Floats, slopes: Floats) -> Floats:
-    """Return the reduced costs of the maximisation with these duals."""
+    """Return the reduced costs of the maximisation at these duals."""
     n = program.num_columns
     flip = 1.0 if program.sense == "max" else -1.0
     rows = program.matrix.values * duals[program.matrix.row_of_entry()]

@@ -1,4 +1,4 @@
-"""CES and Cobb-Douglas markets in cones: powers, exponentials, and units that bring all columns near 1."""
+"""CES and Cobb-Douglas markets as cone programs: power and exponential cones, and units that bring columns near 1."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from ....formulations.arrays import Floats, Indices
 from ....formulations.markets.volatile import VolatileFisherMarket
 
-# Nearer to 0, the powers of a CES utility are solved as Cobb-Douglas ones that touch it at the point of the solve
-# before: what is left shrinks by rho each time, while power cones of such an exponent lose their digits.
+# Nearer to 0, a CES utility is replaced by the Cobb-Douglas utility that touches it at the point of the previous solve:
+# the error shrinks by rho each time, while power cones of such an exponent lose their digits.
 SMALL_RHO = 0.03
-# Units of columns and of a round's yield, as shares, are at least this.
+# Least unit of columns and of a round's yield, as shares.
 LEAST_UNIT = 1e-8
 
 
@@ -39,13 +39,13 @@ class MarketCones:
     entries : tuple of ndarray of int, each shape (E,)
         Buyer, resource and round of each wanted good; entries of one buyer and round are neighbours.
     units : ndarray of float, shape (E,)
-        What the columns f are multiples of.
+        Units of the columns f.
     power : float
         rho; 0 for exponential cones.
     priced : ndarray of int
-        The goods that the first rows are of, in C order.
+        Goods of the first rows, in C order.
     signs, sums, powers : int
-        How many rows of these kinds there are, and cones of powers.
+        Numbers of sign rows, of sum rows and of power cones.
     """
 
     market: VolatileFisherMarket
@@ -67,7 +67,7 @@ class MarketCones:
 
         buyers, rounds, resources = np.nonzero(market.arithmetic.wants.transpose(0, 2, 1))
         N, E = market.num_buyers, len(buyers)
-        starts = np.flatnonzero(np.diff(buyers * market.num_rounds + rounds, prepend=-1))  # of one buyer's one round
+        starts = np.flatnonzero(np.diff(buyers * market.num_rounds + rounds, prepend=-1))  # entries of a buyer's round
         counts = np.diff(starts, append=E)
         shares = None if around is None else (around / market.capacities)[buyers, resources, rounds]
         local = InShares.of(market, (buyers, resources, rounds), starts, counts, shares, scaled)
@@ -76,7 +76,7 @@ class MarketCones:
         Y = len(part)
         level = np.where(several, E + np.cumsum(several) - 1, starts)  # the column of v
         piece, log = E + Q + np.arange(Y), E + Q + Y + np.arange(N)
-        mine = np.repeat(np.arange(len(starts)), counts)[part]  # the round that each piece belongs to
+        mine = np.repeat(np.arange(len(starts)), counts)[part]  # the round of each piece
         units, ratios = local.units, (local.units / np.repeat(local.levels, counts))[part]
 
         priced, good = np.unique(resources * market.num_rounds + rounds, return_inverse=True)
@@ -111,7 +111,7 @@ class MarketCones:
         )  # fmt: skip
 
     def kinds(self) -> list[Any]:
-        """Return the cones as Clarabel names them."""
+        """Return the cones as objects of Clarabel."""
         import clarabel
 
         logs = [clarabel.ExponentialConeT()] * self.market.num_buyers
@@ -123,7 +123,7 @@ class MarketCones:
         return [clarabel.NonnegativeConeT(len(self.priced) + self.sums + self.signs), *logs, *powers]
 
     def read(self, solution: Any) -> tuple[Floats, Floats]:
-        """Return allocation and prices of Clarabel's point; prices in any one unit."""
+        """Return the allocation and the prices of Clarabel's point; the unit of the prices is arbitrary."""
         buyers, resources, rounds = self.entries
         market = self.market
         shares, prices = np.zeros(market.shape), np.zeros(market.capacities.size)
@@ -134,17 +134,17 @@ class MarketCones:
 
 @dataclass(frozen=True, kw_only=True)
 class InShares:
-    """What the cones need to know of a market over shares of capacities, in units that bring columns near 1.
+    """Data of a market over shares of capacities, in units that bring the columns of the cone program near 1.
 
     Attributes
     ----------
     power : float
-        rho; 0 for Cobb-Douglas utilities, and for CES ones that are so near to them that one which touches them at the
-        shares stands in.
+        rho; 0 for Cobb-Douglas utilities and for CES utilities with rho near 0, which a touching Cobb-Douglas
+        utility replaces.
     weights, units : ndarray of float, shape (E,)
-        By entry; the weights of a round sum to 1.
+        Weights and units by entry; the weights of a round sum to 1.
     yields, levels : ndarray of float
-        By buyer and round: productivity over the buyer's largest; and the unit of the round's yield.
+        Productivity relative to the buyer's largest, and the unit of the round's yield, by buyer and round.
     """
 
     power: float
@@ -163,7 +163,7 @@ class InShares:
         shares: Floats | None,
         scaled: bool,
     ) -> InShares:
-        """Weigh the entries; `starts` and `counts` say which of them make one buyer's round."""
+        """Weigh the entries; `starts` and `counts` delimit the entries of one buyer's round."""
         buyers, resources, rounds = entries
         rho = market.rho or 0.0
 
@@ -200,7 +200,8 @@ class InShares:
         else:
             units, levels = np.ones_like(clipped), np.ones_like(level)
             if power < 0:
-                # Of a resource of little weight little is needed: in these units all pieces of a round are alike.
+                # A resource of little weight is needed in small amounts: in these units all pieces of a round are of
+                # like size.
                 units = np.maximum(weights ** min(1.0, -1.0 / power), LEAST_UNIT)
         owner = buyers[starts]
         best = np.maximum.reduceat(yields, np.flatnonzero(np.diff(owner, prepend=-1)))

@@ -1,4 +1,4 @@
-"""CES and Cobb-Douglas markets on Clarabel: solves until the gap closes, and what they find made sound."""
+"""CES and Cobb-Douglas markets on Clarabel: repeated solves until the gap closes, each repaired to an equilibrium."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ...result import CLOSED_GAP, Limit
 from .market_cones import MarketCones
 from .run import SHARE, SOLVED, TOLERANCE, limit_of, solved, stopped
 
-# Clarabel changes its way of scaling cones, for good, when a step is shorter than this; staying with the first takes
-# more steps, and gets through where the second stalls.
+# Clarabel changes its way of scaling cones for good when a step is shorter than this. Keeping the first way takes
+# more steps, and succeeds where the second stalls.
 PATIENT = {"min_switch_step_length": 1e-3}
-# Its own scaling of rows and columns helps as a rule, and now and then misleads.
+# Clarabel's own scaling of rows and columns helps in most cases, and misleads in some.
 BARE = {"equilibrate_enable": False}
-# Solves of one market, until the gap is closed: settings, and whether in units of the best plan before.
+# Solves of one market until the gap is closed: settings, and whether to use units of the best plan so far.
 ATTEMPTS: tuple[tuple[dict[str, Any], bool], ...] = (
     ({}, False), (PATIENT, False), ({}, True), (PATIENT, True), (BARE, False), (BARE, True),
 )  # fmt: skip
-# Rounds of proportional sharing after each solve; this share of the split by budgets is mixed in before, so that what
-# Clarabel rounds to nothing leaves nobody with nothing.
+# Rounds of proportional sharing after each solve, and the share of the split by budgets mixed in before them, so that
+# rounding to 0 in Clarabel leaves every buyer with something.
 SHARINGS, MIXED = 3, 1e-12
 
 
@@ -59,7 +59,7 @@ def solve_market(
 
 
 class Found:
-    """The best allocation and the best prices so far, each by our own arithmetic."""
+    """The best allocation and the best prices so far, recomputed by our own arithmetic."""
 
     def __init__(self, market: VolatileFisherMarket) -> None:
         self.market = market
@@ -69,16 +69,16 @@ class Found:
 
     @property
     def gap(self) -> float:
-        """The gap that the plan proves, in the sum of the budgets."""
+        """The gap that the plan proves, relative to the sum of the budgets."""
         return (self.bound - self.welfare) / self.market.total_budget
 
     @property
     def plan(self) -> Equilibrium:
-        """Allocation and prices as a sound equilibrium."""
+        """The allocation and the prices as an equilibrium."""
         return self.market.equilibrium(self.allocation, self.prices)
 
     def take(self, allocation: Floats, prices: Floats) -> None:
-        """Weigh what a solve gave, and what rounds of proportional sharing make of it; of nan, of the split instead."""
+        """Evaluate the point of a solve and its rounds of proportional sharing; the split replaces a point with nan."""
         market = self.market
         split = (market.budgets / market.total_budget)[:, None, None] * market.capacities
         split = np.where(market.arithmetic.wants, split, 0.0)
@@ -110,10 +110,10 @@ class Found:
 
 
 def spending(market: VolatileFisherMarket, allocation: Floats, prices: Floats) -> Floats:
-    """Return each budget over goods: over rounds by what they yield, over a round's resources as the family has it.
+    """Return each budget over goods: over rounds by their yields, over a round's resources by the family's rule.
 
-    For substitutes (rho >= 0) by what each good adds to the utility there; for complements (rho < 0), where that
-    swings, as the prices ask. Both are at rest at the equilibrium, and near it each brings what it is given nearer.
+    For substitutes (rho >= 0) the rule is the marginal utility of each good; for complements (rho < 0), where that
+    oscillates, it is demand at the prices. The equilibrium is a fixed point of both, and attracts nearby points.
     """
     if market.rho is None or market.rho > 0:
         claims = market.arithmetic.claims(allocation)

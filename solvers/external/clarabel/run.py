@@ -1,4 +1,4 @@
-"""One run of Clarabel: its settings from our options and the caller's own, and what its statuses mean."""
+"""One run of Clarabel: settings from the common and the own options, and the meaning of its statuses."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ....formulations.errors import InvalidInput
 from ...deadline import Deadline
 from ...result import Limit
 
-# The last steps cost little, and the duals, which prove the bound, gain most from them: it is always asked for this.
+# Relative gap requested of every run: the last steps cost little, and improve the duals, which prove the bound, most.
 TOLERANCE = 1e-10
-# A later solve, around a point near the optimum, is asked for this share of the gap wanted, and for no less than LEAST.
+# Share of the wanted gap, and its least value, requested of a later solve around a point near the optimum.
 SHARE, LEAST = 0.1, 1e-17
-# A constraint may be off by this share of our tolerance, in Clarabel's own measure, relative to the data.
+# Share of our tolerance by which a constraint may be violated in Clarabel's own measure, relative to the data.
 TOLERANCE_SHARE = 1e-3
 LIMITS = {
     "MaxIterations": Limit.ITERATIONS,
@@ -30,26 +30,26 @@ class Stated(Protocol):
 
     @property
     def cost(self) -> Floats:
-        """By column."""
+        """Costs by column."""
         ...
 
     @property
     def matrix(self) -> Any:
-        """A csc_array."""
+        """The matrix, a csc_array."""
         ...
 
     @property
     def right(self) -> Floats:
-        """By row."""
+        """Right-hand sides by row."""
         ...
 
     def kinds(self) -> list[Any]:
-        """Return the cones as Clarabel names them."""
+        """Return the cones as objects of Clarabel."""
         ...
 
 
 def solved(stated: Stated, tolerance: float, deadline: Deadline, own: dict[str, Any]) -> Any:
-    """Run Clarabel; None when there is no time left. InvalidInput for an own option that it does not have."""
+    """Run Clarabel; None when no time is left. InvalidInput for an own option that Clarabel lacks."""
     import clarabel
     from scipy.sparse import csc_array
 
@@ -69,12 +69,12 @@ def solved(stated: Stated, tolerance: float, deadline: Deadline, own: dict[str, 
 
 
 def stopped(status: str, own: dict[str, Any]) -> bool:
-    """Whether a limit that was asked for ended the run, so that there is no other."""
+    """Whether a requested limit ended the run."""
     return status in STOPPED and not (status == "MaxIterations" and "max_iter" not in own)
 
 
 def limit_of(status: str, own: dict[str, Any]) -> Limit | None:
-    """Return what ended the run; Clarabel's own count of iterations is its method's end."""
+    """Return the limit that ended the run; Clarabel's own count of iterations counts as the end of its method."""
     if status == "MaxIterations" and "max_iter" not in own:
         return Limit.METHOD
     return LIMITS.get(status)

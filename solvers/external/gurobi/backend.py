@@ -1,4 +1,4 @@
-"""Gurobi: linear and mixed-integer programs as arrays, and logarithms as Gurobi knows them itself."""
+"""Gurobi backend: linear and mixed-integer programs as arrays, and logarithms as native constraints."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ from .licence import (
 )
 from .run import run
 
-# Gurobi adds up rows in its own order: a tenth of our tolerance leaves room for ours.
+# Gurobi sums rows in its own order: it gets a tenth of our tolerance, which leaves a margin for our sums.
 TOLERANCE_SHARE = 0.1
 FINEST = 1e-9  # the smallest tolerance that Gurobi takes
-# Whole numbers are rounded and logarithms recomputed after Gurobi has compared its gap: room for what that moves.
+# Whole numbers are rounded and logarithms recomputed after Gurobi's test of its gap: a margin for the difference.
 GAP_SHARE, LOG_GAP_SHARE = 0.99, 0.5
 LARGEST_SEED = 2_000_000_000
-# The barrier for smooth programs. The gap proved after it is about its complementarity times the number of columns.
+# Complementarity of the barrier for smooth programs. The gap proved afterwards is about this times the number of
+# columns.
 SMOOTH = {"OptimalityTarget": 1, "NLBarCFeasTol": 1e-10, "NLBarDFeasTol": 1e-9, "NLBarPFeasTol": 1e-9}
 
-LOGS_TOO_MANY = f"beyond {BUNDLED_LOG_SIZE} variables its licence allows no logarithms of Gurobi's own: tangent cuts"
+LOGS_TOO_MANY = f"beyond {BUNDLED_LOG_SIZE} variables the licence allows no native logarithms: tangent cuts"
 
 # Parameters that are values of the objective.
 IN_OBJECTIVE = {"BestObjStop", "BestBdStop", "Cutoff"}
@@ -61,14 +62,14 @@ class Gurobi(Backend):
         "OutputFlag": "log",
         "LogToConsole": "log",
     }
-    known_options = None  # the solver refuses those that it does not know
+    known_options = None  # the solver refuses unknown options
 
     def probe(self) -> Availability:
-        """Return whether gurobipy is installed, and what its licence limits; never raise."""
+        """Return whether gurobipy is installed, and the limit of its licence; never raise."""
         return with_licence(super().probe())
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Hand the program over as arrays, stream incumbents and bounds, and read what Gurobi proved."""
+        """Pass the program as arrays, stream incumbents and bounds, and read the proved values."""
         import gurobipy as gp
 
         program = task.program
@@ -111,15 +112,16 @@ class Gurobi(Backend):
 
         try:
             return solve_by_tangents(WithinLicence(self) if limited else self, task, options, on_progress)
-        except LicenseLimit as error:  # the cuts have outgrown it; what was found until then has been reported
+        except LicenseLimit as error:  # the cuts exceed the licence; everything found before has been reported
             return Answer(claim=Claim.STOPPED, limit=Limit.METHOD, message=f"tangent cuts ended: {error}")
 
 
 def _knows_logs(program: Program) -> bool:
-    """Whether this version of Gurobi has a method that is fit for the program's logarithms."""
+    """Whether this version of Gurobi has a suitable method for the program's logarithms."""
     import gurobipy as gp
 
-    # Integer programs take the search of 12. It closes no fine gap on continuous ones: they take the barrier of 13.
+    # Integer programs take the search of version 12. It closes no fine gap on continuous ones: they take the barrier of
+    # 13.
     return hasattr(gp, "nlfunc") and (bool(program.integer.any()) or hasattr(gp.GRB.Param, "OptimalityTarget"))
 
 
@@ -152,12 +154,12 @@ def _parameters(program: Program, options: Options) -> dict[str, Any]:
         "MIPGapAbs": share * absolute,
         "FeasibilityTol": FINEST if logs else tolerance,
         "IntFeasTol": tolerance,
-        "OptimalityTol": FINEST,  # the bound of an LP is what its duals prove
+        "OptimalityTol": FINEST,  # the duals prove the bound of an LP
         "Threads": options.threads,
         "Seed": options.seed % LARGEST_SEED,
     }
     if options.threads > 1 and not integer:
-        found["Method"] = 4  # several methods race for an LP: let the race end the same way every time
+        found["Method"] = 4  # several methods race for an LP: make the outcome of the race repeatable
     return found | (SMOOTH if logs and not integer else {})
 
 
@@ -169,7 +171,7 @@ def _set_own(env: Any, name: str, value: Any) -> None:
         raise InvalidInput(field, value, "Gurobi has no parameter of this name (they are spelt as in its manual)")
     kind = type(env.getParam(name))
     if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else kind):
-        raise InvalidInput(field, value, f"must be of type {kind.__name__}")  # Gurobi would cut 2.7 to 2
+        raise InvalidInput(field, value, f"must be of type {kind.__name__}")  # Gurobi would truncate 2.7 to 2
     try:
         env.setParam(name, value)
     except gp.GurobiError as error:

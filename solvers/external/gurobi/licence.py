@@ -1,4 +1,4 @@
-"""Which licence Gurobi will find here, and how large a program it allows."""
+"""The licence that Gurobi finds here, and the size of program that it allows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...backend import Availability
 # logarithm counts as two rows.
 BUNDLED_SIZE, BUNDLED_LOG_SIZE, ROWS_PER_LOG = 2_000, 200, 2
 BUNDLED_LIMIT = "2,000 variables and 2,000 rows (200 variables with native logarithms)"
-#: Parameters of Gurobi's that bring a licence of their own.
+#: Parameters of Gurobi that select a licence.
 LICENCE_PARAMETERS = frozenset(
     {"WLSAccessID", "WLSToken", "WLSConfig", "TokenServer", "ComputeServer", "CSManager", "CloudAccessID"}
 )
@@ -24,10 +24,10 @@ TOO_LARGE = 10010  # GRB.Error.SIZE_LIMIT_EXCEEDED
 
 
 def with_licence(installed: Availability) -> Availability:
-    """Return what the licence makes of an installed gurobipy; never raise.
+    """Return the availability of an installed gurobipy under its licence; never raise.
 
-    Without a licence of the user's own, nothing is started: the bundled one is known. With one, it is tried once per
-    process.
+    Without a licence of the user's own, nothing is started, as the limits of the bundled one are constants. A licence
+    of the user's own is tried once per process.
     """
     if not installed.usable:
         return installed
@@ -57,7 +57,7 @@ def logs_fit(program: Program) -> bool:
 
 
 def described_size(program: Program) -> str:
-    """Return the size of the program as Gurobi counts it, in words."""
+    """Return a description of the size of the program as Gurobi counts it."""
     extra = {"rows of two sides": len(range_rows(program)), "logarithms": len(log_terms(program))}
     why = " and ".join(f"{count:,} for {what}" for what, count in extra.items() if count)
     total = program.num_columns + sum(extra.values())
@@ -65,14 +65,14 @@ def described_size(program: Program) -> str:
 
 
 def advice() -> str:
-    """Return what to do about a licence that is too small."""
+    """Return the remedy for a licence that is too small."""
     return "use backend='highs', or install a full licence (https://gurobi.com/unrestricted)"
 
 
 def _places(release: str) -> Iterator[str]:
     """Yield the places of licences other than the bundled one, in the order in which Gurobi searches."""
     if os.environ.get("GRB_LICENSE_FILE"):
-        yield os.environ["GRB_LICENSE_FILE"]  # Gurobi then looks nowhere else, even where there is no such file
+        yield os.environ["GRB_LICENSE_FILE"]  # Gurobi then looks in no other place, even if the file does not exist
     numbers = release.split(".")
     root = {"win32": "c:/gurobi", "darwin": "/Library/gurobi"}.get(sys.platform, "/opt/gurobi")
     for folder in (*(root + "".join(numbers[:count]) for count in (3, 2, 0)), os.path.expanduser("~")):
@@ -83,7 +83,7 @@ def _places(release: str) -> Iterator[str]:
 
 @cache
 def _tried(place: str, changed: float) -> tuple[str, str]:
-    """Return (why the licence does not work, what it limits); both are empty for a full one."""
+    """Return (fault of the licence, its limit); both are empty for a full one."""
     try:
         import gurobipy as gp
 

@@ -1,4 +1,4 @@
-"""Tangent cuts within a small licence: a row for each cut that counts, where a column for every segment is too many."""
+"""Tangent cuts within a small licence: one row for each useful cut instead of one column for every segment."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .licence import BUNDLED_SIZE, check_size
 
 # Linear programs for one relaxation: each adds the lines that its optimum violates.
 MOST_ROUNDS = 40
-# The share of the licence's rows that lines fill at first.
+# Share of the licence's rows that the first lines fill.
 FILLED = 0.6
-# A cut counts as violated beyond this share of the term's worth, or of 1.
+# A cut counts as violated beyond this share of the term's magnitude, or of 1.
 VIOLATED = 1e-9
 
 
 class WithinLicence(Backend):
-    """Hands linear programs on to Gurobi; relaxations with more segments than its licence has columns, by rows.
+    """Passes linear programs to Gurobi; states relaxations with more segments than the licence has columns by rows.
 
-    Each relaxation of `tangent_program` has a column for each segment of its envelopes. The same relaxation has one
-    column for each logarithm and a row for each segment, of which an optimum needs two at most. So only those are
-    stated that an optimum so far has violated.
+    Each relaxation of `tangent_program` has a column for each segment of its envelopes. An equivalent relaxation has
+    one column for each logarithm and a row for each segment, and an optimum needs two of the rows at most. So only rows
+    that an earlier optimum has violated are stated.
     """
 
     name = "gurobi"
@@ -42,7 +42,7 @@ class WithinLicence(Backend):
         self.supported_options = gurobi.supported_options
 
     def probe(self) -> Availability:
-        """Say what Gurobi says."""
+        """Return Gurobi's availability."""
         return self._gurobi.probe()
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
@@ -74,26 +74,26 @@ class WithinLicence(Backend):
             if not violated.any():
                 return envelopes.translated(answer, chosen)
             previous, chosen = chosen, envelopes.next_choice(chosen, violated, answer.values)
-        return envelopes.translated(answer, previous)  # of fewer lines: still a relaxation, and its point a point
+        return envelopes.translated(answer, previous)  # a relaxation of fewer lines; its point is still feasible
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Envelopes:
-    """A relaxation with segments, read as the envelopes of lines that it means.
+    """A relaxation with segments, read as the envelopes of its lines.
 
     Attributes
     ----------
     given : Program
     term : ndarray of int, shape (S,)
-        Of each segment.
+        The term of each segment.
     starts, slopes, heights : ndarray of float, shape (S,)
-        Of the line through each segment: where it starts, its slope, and its height at 0.
-    insides : Csr
-        Row k holds minus what is inside logarithm k, over the program's own columns.
+        Start, slope and height at 0 of the line through each segment.
+    log_argument_rows : Csr
+        Rows of the negated log arguments, over the program's own columns.
     offsets, least : ndarray of float, shape (K,)
-        Offset of what is inside, and its least value.
+        Offsets and least values of the log arguments.
     guarded : ndarray of int
-        The logarithms whose inside the columns' own bounds do not keep above its least value.
+        The logarithms whose argument may fall below its least value within the columns' bounds.
     """
 
     given: Program
@@ -101,7 +101,7 @@ class _Envelopes:
     starts: Floats
     slopes: Floats
     heights: Floats
-    insides: Csr
+    log_argument_rows: Csr
     offsets: Floats
     least: Floats
     guarded: Indices
@@ -129,7 +129,7 @@ class _Envelopes:
             starts=starts,
             slopes=slopes,
             heights=reached - slopes * starts,
-            insides=Csr(starts_of(np.bincount(row[inside] - m, minlength=K)), columns, values),
+            log_argument_rows=Csr(starts_of(np.bincount(row[inside] - m, minlength=K)), columns, values),
             offsets=offsets,
             least=least,
             guarded=np.flatnonzero(np.bincount(row[inside] - m, weights=most, minlength=K) > offsets - least),
@@ -137,24 +137,26 @@ class _Envelopes:
 
     @property
     def _sizes(self) -> tuple[int, int, int]:
-        """Columns and rows of the program itself, and logarithms."""
+        """Numbers of columns and rows of the program itself, and of logarithms."""
         return len(self.given.columns["original"]), len(self.given.rows["original"]), len(self.offsets)
 
     def program(self, chosen: NDArray[np.bool_]) -> Program:
-        """Return the relaxation that states the chosen lines alone: a column more for each logarithm."""
+        """Return the relaxation that states the chosen lines alone, with one more column for each logarithm."""
         n, m, K = self._sizes
         given, lines = self.given, np.flatnonzero(chosen)
         term = self.term[lines]
-        lengths = np.diff(self.insides.starts)[term]
-        entries = np.repeat(self.insides.starts[term], lengths) + _ranks(lengths)
+        lengths = np.diff(self.log_argument_rows.starts)[term]
+        entries = np.repeat(self.log_argument_rows.starts[term], lengths) + _ranks(lengths)
         slopes = np.repeat(self.slopes[lines], lengths)
-        tilted = Csr(starts_of(lengths), self.insides.columns[entries], self.insides.values[entries] * slopes)
+        tilted = Csr(
+            starts_of(lengths), self.log_argument_rows.columns[entries], self.log_argument_rows.values[entries] * slopes
+        )
         rows = side_by_side(tilted, Csr(np.arange(len(lines) + 1), n + term, np.ones(len(lines))))
         first = slice(0, given.matrix.starts[m])
         original = Csr(given.matrix.starts[: m + 1], given.matrix.columns[first], given.matrix.values[first])
-        guards, at = np.diff(self.insides.starts)[self.guarded], self.insides.starts[self.guarded]
+        guards, at = np.diff(self.log_argument_rows.starts)[self.guarded], self.log_argument_rows.starts[self.guarded]
         entries = np.repeat(at, guards) + _ranks(guards)
-        guard = Csr(starts_of(guards), self.insides.columns[entries], self.insides.values[entries])
+        guard = Csr(starts_of(guards), self.log_argument_rows.columns[entries], self.log_argument_rows.values[entries])
         below = self.heights[lines] + self.slopes[lines] * self.offsets[term]
         G, free = len(self.guarded), np.full(K, np.inf)
         return Program(
@@ -177,11 +179,11 @@ class _Envelopes:
         )
 
     def inside(self, values: Floats) -> Floats:
-        """Return what is inside each logarithm, shape (K,), in the unit of its segments."""
-        return np.maximum(self.offsets - self.insides.times(values), 0.0)
+        """Return each log argument, shape (K,), in the unit of its segments."""
+        return np.maximum(self.offsets - self.log_argument_rows.times(values), 0.0)
 
     def violated(self, values: Floats) -> NDArray[np.bool_]:
-        """Return the line that holds at each logarithm's place, where the height found is above it, shape (S,)."""
+        """Return the binding line of each logarithm where the solution's height lies above it, shape (S,)."""
         at = self._line_at(self.inside(values))
         height = values[self._sizes[0] :]
         true = self.heights[at] + self.slopes[at] * self.inside(values)
@@ -190,7 +192,7 @@ class _Envelopes:
         return found
 
     def first_choice(self) -> NDArray[np.bool_]:
-        """Return lines to begin with: all if they fit, else those nearest to the middle, which is the unit."""
+        """Return the first lines: all if they fit, else those nearest to the middle, which is the unit."""
         room, K = self._room(), len(self.offsets)
         if len(self.term) <= room:
             return np.ones(len(self.term), dtype=bool)
@@ -204,7 +206,7 @@ class _Envelopes:
         return np.asarray(rank < max(1, int(FILLED * room) // K))
 
     def next_choice(self, chosen: NDArray[np.bool_], violated: NDArray[np.bool_], values: Floats) -> NDArray[np.bool_]:
-        """Return the lines chosen and those violated; where they do not all fit, without those least near to tight."""
+        """Return the chosen and the violated lines; if they do not all fit, the furthest from tight are dropped."""
         many = int((chosen | violated).sum()) - self._room()
         if many > 0:
             height = values[self._sizes[0] :][self.term]
@@ -215,11 +217,11 @@ class _Envelopes:
         return chosen | violated
 
     def last_lines(self) -> NDArray[np.bool_]:
-        """Return the line furthest out of each logarithm: with all of them, no relaxation is unbounded in vain."""
+        """Return the outermost line of each logarithm: with these lines no relaxation is unbounded by omission."""
         return is_last(self.term)
 
     def translated(self, answer: Answer, chosen: NDArray[np.bool_]) -> Answer:
-        """Return the answer in the terms of the relaxation that was given."""
+        """Return the answer in terms of the original relaxation."""
         n, m, _ = self._sizes
         values = duals = reduced = ray = None
         if answer.values is not None:
@@ -235,7 +237,7 @@ class _Envelopes:
         return replace(answer, values=values, duals=duals, reduced_costs=reduced, ray=ray)
 
     def _joined(self, multipliers: Floats, chosen: NDArray[np.bool_]) -> Floats:
-        """Return multipliers of the program's rows and of the insides: each line's counts by its slope."""
+        """Return multipliers of the program's rows and of the log arguments: a line's multiplier counts by slope."""
         _, m, K = self._sizes
         lines, G = np.flatnonzero(chosen), len(self.guarded)
         steep = np.bincount(self.term[lines], weights=multipliers[m + G :] * self.slopes[lines], minlength=K)
@@ -247,7 +249,7 @@ class _Envelopes:
         return BUNDLED_SIZE - self._sizes[1] - len(self.guarded)
 
     def _line_at(self, inside: Floats) -> Indices:
-        """Return which line holds at these places, one for each logarithm."""
+        """Return the binding line at these places, one for each logarithm."""
         before = np.bincount(self.term, weights=self.starts <= inside[self.term], minlength=len(inside))
         counts = np.bincount(self.term, minlength=len(inside))
         return np.asarray(starts_of(counts)[:-1] + np.maximum(before, 1).astype(np.int64) - 1)

@@ -1,4 +1,4 @@
-"""One solve by Gurobi of a model that is built and set: run it, listen, and read what is proved."""
+"""One solve by Gurobi of a configured model: run it, report progress, and read the proved values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...result import CLOSED_GAP, Limit
 
 
 def run(model: Any, task: Task, options: Options, own: dict[str, Any], on_progress: Progress) -> Answer | None:
-    """Return Gurobi's answer; None where logarithms are better left to tangent cuts."""
+    """Return Gurobi's answer; None where tangent cuts suit the logarithms better."""
     program = task.program
     assert program is not None
     notes = () if task.start is None else _start(model, program, task.start, options, own, on_progress)
@@ -29,7 +29,7 @@ def run(model: Any, task: Task, options: Options, own: dict[str, Any], on_progre
 def _start(
     model: Any, program: Program, start: Floats, options: Options, own: dict[str, Any], on_progress: Progress
 ) -> tuple[str, ...]:
-    """Hand the warm start over, and return what becomes of it."""
+    """Pass on the warm start; return the note on its use."""
     from gurobipy import GRB
 
     columns, given = _columns(model, program), np.isfinite(start)
@@ -40,41 +40,41 @@ def _start(
         rest = "which Gurobi's barrier does not use"
     elif "Method" not in own:
         model.setAttr("PStart", columns, np.where(given, start, np.clip(0.0, program.lower, program.upper)))
-        model.setParam("Method", 0)  # the primal simplex is the one method for LPs that goes on from a point
+        model.setParam("Method", 0)  # the primal simplex is the only method for LPs that starts from a point
     if not given.all():
         return (f"warm start: {int(given.sum())} of {program.num_columns} columns given, {rest}",)
     worst, objective = program.residuals_at(start).worst, program.objective_at(start)
     if worst > options.feasibility_tol:
         return (f"warm start violates the program by {worst:.3g}: Gurobi may repair or drop it",)
     if not math.isfinite(objective):
-        return ("warm start leaves a logarithm with nothing inside: Gurobi may repair or drop it",)
+        return ("warm start gives a logarithm no positive argument: Gurobi may repair or drop it",)
     on_progress(objective, _nothing_proved(program), start.copy())
     return (f"warm start accepted, objective {objective:.12g}",)
 
 
 def _optimize(model: Any, program: Program, on_progress: Progress) -> None:
-    """Optimise, reporting incumbents and bounds; an error of the listener's ends the solve and is raised."""
+    """Optimise, reporting incumbents and bounds; an exception of the callback ends the solve and is raised."""
     from gurobipy import GRB, gurobi
 
     at, columns = GRB.Callback, _columns(model, program)
     sign = 1.0 if program.sense == "max" else -1.0
-    said: tuple[float, float] | None = None
+    last_reported: tuple[float, float] | None = None
     errors: list[BaseException] = []
 
     def hear(model: Any, where: int) -> None:
-        nonlocal said
+        nonlocal last_reported
         incumbent = None
         if where == at.MIPSOL:
             best, bound = model.cbGet(at.MIPSOL_OBJBST), model.cbGet(at.MIPSOL_OBJBND)
             found = model.cbGet(at.MIPSOL_OBJ)
-            if abs(best) >= GRB.INFINITY or sign * found >= sign * best:  # Gurobi tells of worse ones as well
+            if abs(best) >= GRB.INFINITY or sign * found >= sign * best:  # Gurobi reports worse solutions as well
                 best, incumbent = found, np.array(model.cbGetSolution(columns))
         elif where == at.MIP:
             best, bound = model.cbGet(at.MIP_OBJBST), model.cbGet(at.MIP_OBJBND)
         else:
             return
-        if incumbent is not None or (best, bound) != said:
-            said = best, bound
+        if incumbent is not None or (best, bound) != last_reported:
+            last_reported = best, bound
             known = bound if abs(bound) < GRB.INFINITY else _nothing_proved(program)
             on_progress(best if abs(best) < GRB.INFINITY else None, known, incumbent)
 
@@ -83,12 +83,12 @@ def _optimize(model: Any, program: Program, on_progress: Progress) -> None:
             return
         try:
             hear(model, where)
-        except BaseException as error:  # Gurobi would print it and go on
+        except BaseException as error:  # Gurobi would print it and continue
             errors.append(error)
             model.terminate()
 
     if gurobi.version() >= (13,):
-        model.optimize(callback, wheres=[at.MIP, at.MIPSOL])  # spares thousands of calls from elsewhere
+        model.optimize(callback, wheres=[at.MIP, at.MIPSOL])  # avoids thousands of calls of other kinds
     else:
         model.optimize(callback)
     if errors:
@@ -103,7 +103,7 @@ def _answer(model: Any, program: Program, options: Options, notes: tuple[str, ..
         return _without_optimum(model, program, options, notes)
     limits = {
         GRB.TIME_LIMIT: Limit.TIME,
-        GRB.WORK_LIMIT: Limit.TIME,  # of Gurobi's own clock, which counts work
+        GRB.WORK_LIMIT: Limit.TIME,  # measured by Gurobi's own clock, which counts work
         GRB.ITERATION_LIMIT: Limit.ITERATIONS,
         GRB.NODE_LIMIT: Limit.NODES,
         GRB.SOLUTION_LIMIT: Limit.SOLUTIONS,
@@ -137,9 +137,9 @@ def _answer(model: Any, program: Program, options: Options, notes: tuple[str, ..
 
 
 def _without_optimum(model: Any, program: Program, options: Options, notes: tuple[str, ...]) -> Answer:
-    """Tell infeasible from unbounded, and prove the former where it can be: solve again, for any point at all.
+    """Decide between infeasible and unbounded, and prove the former if possible: solve again for any feasible point.
 
-    Gurobi's "unbounded" says that there is a ray, not that there is a plan.
+    Gurobi's status "unbounded" means that there is a ray, not that there is a plan.
     """
     from gurobipy import GRB
 
@@ -168,7 +168,7 @@ def _smooth_optimum(
 ) -> Answer | None:
     """Solve a continuous program with logarithms by Gurobi's barrier, and prove the optimum by one linear program.
 
-    The barrier calls its point locally optimal; in a concave program that is the optimum, and no bound comes with it.
+    The barrier reports a locally optimal point without a bound; in a concave program that point is the optimum.
     The proof: with every logarithm replaced by its tangent at that point, the duals of the linear program bound the
     program itself. None if they do not close the gap.
     """
@@ -202,7 +202,7 @@ def _smooth_optimum(
 
 
 def _prices(model: Any, program: Program) -> tuple[Floats, Floats]:
-    """Return duals by row and reduced costs by column; their signs are ours, for max and min alike."""
+    """Return duals by row and reduced costs by column in our sign convention, for max and min alike."""
     return np.array(model.getAttr("Pi", model.getConstrs())), np.array(model.getAttr("RC", _columns(model, program)))
 
 

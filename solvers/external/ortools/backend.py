@@ -1,4 +1,4 @@
-"""CP-SAT of OR-Tools: mixed-integer programs in whole numbers, always in a process of its own."""
+"""CP-SAT backend (OR-Tools): mixed-integer programs in whole numbers, always in a separate process."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from ...options import Options
 from ...result import Limit
 from .scaling import WholeProgram, whole_program
 
-# Parameters that make it solve another program, or answer wrongly.
+# Parameters that change the program, or lead to wrong answers.
 REFUSED = {
     "fix_variables_to_their_hinted_value": "it would solve another program; fix columns by their bounds",
     "instantiate_all_variables": "without it, CP-SAT leaves columns open and takes them for solved",
-    "use_exact_lp_reason": "without it, CP-SAT's bounds are wrong by what floats lose",
+    "use_exact_lp_reason": "without it, CP-SAT's bounds are wrong by the rounding of floats",
 }
-# CP-SAT's relative gap is in max(|objective|, 1), ours in max(|objective|, 1e-9): it sees the objective in billionths.
+# CP-SAT's relative gap is in max(|objective|, 1), ours in max(|objective|, 1e-9): its objective is in billionths.
 UNITS = 1e9
-# CP-SAT stops at this share of the gap; the rest is for what rounding takes.
+# Share of the gap at which CP-SAT stops; the rest is a margin for rounding.
 GAP_SHARE = 0.9
-# From this share of columns on a grid, CP-SAT is told to branch by several rules in turn, with all rows in its linear
-# relaxation: by its defaults it may go through a grid point by point. With few such columns these are faster.
+# From this share of columns on a grid, CP-SAT alternates several branching rules, with all rows in its linear
+# relaxation: by its defaults it may enumerate a grid point by point. With few such columns the defaults are faster.
 GRID_COLUMNS = 0.1
-# Own options that stop CP-SAT, and what to call that.
+# Own options that stop CP-SAT, and the limits that they mean.
 STOPS = {
     "stop_after_first_solution": Limit.SOLUTIONS,
     "max_deterministic_time": Limit.ITERATIONS,
@@ -45,11 +45,11 @@ STOPS = {
 
 
 class CpSat(Backend):
-    """CP-SAT, given integers: see `cp_sat_scaling` for what that does to a program."""
+    """CP-SAT on integers: `scaling` describes how a program is converted."""
 
     name = "ortools"
     licence = "Apache-2.0"
-    requires = ("ortools>=9.15",)  # before, parameters and responses have other types
+    requires = ("ortools>=9.15",)  # earlier versions have other types of parameters and responses
     extra = "ortools"
     classes = frozenset({ProblemClass.MILP})
     supported_options = frozenset({"threads", "seed", "warm_start", "log"})
@@ -63,9 +63,9 @@ class CpSat(Backend):
         "log_search_progress": "log",
         "log_to_stdout": "log",
     }
-    known_options = None  # the solver refuses those that it does not know
+    known_options = None  # the solver refuses unknown options
     isolated = True  # ortools and highspy cannot be loaded into one process
-    supports_outer_approximation = False  # their continuous columns, on a grid, take it minutes
+    supports_outer_approximation = False  # their continuous columns, on a grid, take minutes
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Scale the program to integers, stream incumbents and bounds, and read what CP-SAT proved.
@@ -98,14 +98,14 @@ class CpSat(Backend):
         _run(model, solver, best)
         if solver.response_proto.status == cp_model.MODEL_INVALID:
             fault = model.validate()
-            if not fault:  # then the parameters are at fault
+            if not fault:  # the parameters are at fault
                 raise InvalidInput("backend_options['ortools']", own, f"CP-SAT: {solver.solution_info()}")
             return Answer(claim=Claim.FAILED, message=f"CP-SAT does not take the model: {fault}", notes=notes)
         return _answer(solver, best, _limit(solver, options, own), notes)
 
 
 class Best:
-    """The best incumbent and bound so far, in the program's own terms, passed on as they improve."""
+    """The best incumbent and bound so far, in terms of the original program, reported as they improve."""
 
     def __init__(self, program: Program, whole: WholeProgram, on_progress: Progress) -> None:
         self.objective: float | None = None
@@ -114,7 +114,7 @@ class Best:
         self._program, self._on_progress = program, on_progress
         self._turn = 1.0 if program.sense == "min" else -1.0
         if whole.columns.covers:
-            # CP-SAT reports a bound of 0 where it has none yet; this one holds without it.
+            # CP-SAT reports a bound of 0 before it has one; this bound holds without it.
             least = int(np.minimum(whole.costs * whole.columns.most, 0).sum()) / whole.scale + whole.constant
             self.bound = self._turn * whole.bound(least)
 
@@ -123,14 +123,14 @@ class Best:
         return self.whole.columns.values(np.array(list(response.solution), dtype=np.int64))
 
     def take(self, values: Floats) -> None:
-        """Take an incumbent, by column."""
+        """Record an incumbent, by column."""
         objective = self._program.objective_at(values)
         if self.objective is None or self._turn * (objective - self.objective) < 0:
             self.objective = objective
         self._on_progress(self.objective, self._reported(), values)
 
     def take_bound(self, bound: float) -> None:
-        """Take a bound as CP-SAT gives it, and correct it by what rounding may have taken."""
+        """Record a bound of CP-SAT, corrected by the largest error of rounding."""
         if not (self.whole.columns.covers and self.whole.costs.any()):
             return
         corrected = self._turn * self.whole.bound(self._turn * bound / UNITS)
@@ -145,12 +145,12 @@ class Best:
 def _run(model: Any, solver: Any, best: Best) -> None:
     from ortools.sat.python import cp_model
 
-    class Heard(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+    class ProgressCallback(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
         def on_solution_callback(self) -> None:
             best.take(best.values(self.response_proto))
 
     solver.best_bound_callback = best.take_bound
-    solver.solve(model, Heard())
+    solver.solve(model, ProgressCallback())
 
 
 def _answer(solver: Any, best: Best, limit: Limit, notes: tuple[str, ...]) -> Answer:
@@ -206,7 +206,7 @@ def _set_parameters(
 ) -> None:
     relative, absolute = gaps(program, options)
     parameters.num_workers = options.threads
-    parameters.interleave_search = options.threads > 1  # or else several threads do not repeat their search
+    parameters.interleave_search = options.threads > 1  # without it several threads do not repeat their search
     parameters.random_seed = options.seed
     parameters.log_search_progress = options.log
     parameters.relative_gap_limit = GAP_SHARE * relative
@@ -221,7 +221,7 @@ def _set_parameters(
 
 
 def _set_own(parameters: Any, name: str, value: Any) -> None:
-    """Set one of CP-SAT's parameters by its name; an enumeration's member by its name as well."""
+    """Set one of CP-SAT's parameters by name; an enumeration's member by its name as well."""
     field = f"backend_options['ortools'][{name!r}]"
     if not isinstance(getattr(type(parameters), str(name), None), property):
         raise InvalidInput(field, value, "CP-SAT has no such parameter")
@@ -241,7 +241,7 @@ def _set_own(parameters: Any, name: str, value: Any) -> None:
 
 
 def _limit(solver: Any, options: Options, own: Mapping[str, Any]) -> Limit:
-    """Return what stopped CP-SAT, which does not say."""
+    """Return the limit that stopped CP-SAT, which CP-SAT does not report."""
     if options.time_limit is not None and solver.wall_time >= 0.95 * solver.parameters.max_time_in_seconds:
         return Limit.TIME
     return next((limit for name, limit in STOPS.items() if name in own), Limit.INTERRUPTED)
@@ -264,7 +264,7 @@ def _scaling_notes(program: Program, whole: WholeProgram) -> tuple[str, ...]:
     notes = []
     if implied:
         these = f"{implied} continuous column{_plural(implied)}"
-        notes.append(f"{these} searched as whole numbers: some optimum has them so")
+        notes.append(f"{these} searched as whole numbers: they are whole at some optimum")
     if count:
         steps = columns.step[columns.on_grid]
         span = f"{steps.min():.3g}" if steps.min() == steps.max() else f"{steps.min():.3g} to {steps.max():.3g}"

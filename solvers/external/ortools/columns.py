@@ -1,4 +1,4 @@
-"""Columns as CP-SAT needs them: finite ranges, and continuous ones on a grid of points counted by whole numbers."""
+"""Columns in CP-SAT's form: finite ranges, and continuous columns on a grid of points counted by whole numbers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .integrality import whole_at_optimum
 GRID_SHARE = 0.6
 # Share of feasibility_tol within which a bound, a side of a row or the end of a grid counts as met.
 SLACK_SHARE = 0.05
-# Share of the gap asked for that rounding to the grid may take: of an absolute one, and of a relative one, where the
-# size of the objective is a guess. The smallest gap this is done for.
+# Share of the requested gap that rounding to the grid may take: of an absolute gap, and of a relative one, where the
+# size of the objective is a guess; and the smallest gap that this applies to.
 GAP_SHARE, GUESSED_SHARE, SMALLEST_GAP = 0.1, 0.02, 1e-7
 # Beyond this, whole numbers are not exact as floats.
 MOST_POINTS = 2.0**53
 # Computed bounds are moved outwards by this much, relatively: rounding must not cut.
 ROUNDING = 1e-9
-# Passes over the rows for ranges that hold an optimum.
+# Passes over the rows in the search for ranges that hold an optimum.
 PASSES = 2
 
 
@@ -40,18 +40,18 @@ class WholeColumns:
         `step` is 1 for a column that is `whole`.
     most : ndarray of int, shape (columns,)
     whole : ndarray of bool, shape (columns,)
-        Which columns are integer, or whole at some optimum.
+        Whether each column is integer, or whole at some optimum.
     on_grid : ndarray of bool, shape (columns,)
-        Which of the others have a range to choose from.
+        Whether each other column has a range of positive length.
     moved : ndarray of float, shape (columns,)
-        Farthest that a value of the column is from ``base + step * n`` of its nearest n; 0 off the grid.
+        Largest distance of a value of the column from ``base + step * n`` of its nearest n; 0 off the grid.
     past_end : ndarray of float, shape (columns,)
         Distance of ``base + step * most`` from `end`.
     covers : bool
-        Whether the grid stands for every value: going to the nearest point moves no row by more than `GRID_SHARE` of
-        the tolerance. Otherwise the grid is a restriction.
+        Whether the grid represents every value: rounding to the nearest point moves no row by more than `GRID_SHARE`
+        of the tolerance. Otherwise the grid is a restriction.
     never : str
-        Why no point can exist; empty if the columns alone do not rule it out.
+        Why the program is infeasible; empty if the columns alone do not prove it.
     """
 
     base: Floats
@@ -66,7 +66,7 @@ class WholeColumns:
     never: str
 
     def values(self, counts: Indices) -> Floats:
-        """Return the values that whole numbers stand for, both of shape (columns,)."""
+        """Return the values that whole numbers represent, both of shape (columns,)."""
         return np.where(counts == self.most, self.end, self.base + self.step * counts)
 
     def counts(self, values: Floats) -> Indices:
@@ -105,7 +105,7 @@ def whole_columns(program: Program, options: Options, grid: float | None) -> Who
         GRID_SHARE * options.feasibility_tol
     )
     most = np.where(whole, length, 0.0)
-    # The last point may lie beyond the bound, which then stands for it; on a restricting grid only by rounding.
+    # The last point may lie beyond the bound, which replaces it; on a restricting grid only by rounding.
     room = 0.5 * step if covers else 4.0 * np.finfo(np.float64).eps * np.maximum(np.abs(lower), np.abs(upper))
     most[on_grid] = np.floor((length + room)[on_grid] / step[on_grid])
     if (most > MOST_POINTS).any():
@@ -168,7 +168,7 @@ def _enough(
     entries, column, row = turn * program.matrix.values, program.matrix.columns, program.matrix.row_of_entry()
     most = np.where(np.isfinite(lower), lower, 0.0)
     for sign, side in ((1.0, program.row_lower), (-1.0, -program.row_upper)):
-        # Only a row  sum a x >= side  with a > 0 can call for a larger value, most when the rest is at its least.
+        # Only a row  sum a x >= side  with a > 0 can require a larger value, most when the other terms are least.
         a = sign * entries
         with np.errstate(invalid="ignore", divide="ignore"):
             least = np.where(a == 0, 0.0, np.where(a > 0, a * lower[column], a * upper[column]))

@@ -1,4 +1,4 @@
-"""Continuous columns that some optimum has whole: CP-SAT searches them as whole numbers, not on a grid."""
+"""Continuous columns that are whole at some optimum: CP-SAT searches them as whole numbers, not on a grid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ....formulations.program.model import Program
 
 Mask = NDArray[np.bool_]
 
-# Passes over the rows: a column found whole may make others so.
+# Passes over the rows: a column found whole may make others whole.
 PASSES = 4
 # A curve that bends the wrong way by less than this share of its largest value does so by rounding.
 ROUNDING = 1e-15
@@ -62,7 +62,7 @@ def _by_rows(program: Program, whole: Mask, entries: Entries) -> Mask:
 
 
 def _means(program: Program, whole: Mask, entries: Entries) -> Mask:
-    """Return the columns that are weights of a mean of neighbouring whole numbers, where mixing never pays.
+    """Return the columns that are weights of a mean of neighbouring whole numbers and that no optimum needs to mix.
 
     Weights ``w_k >= 0`` in a row ``sum w_k = 1``, and a row that makes ``sum k w_k`` a whole number m. Where the
     coefficients of the weights are convex in k, as they must be in a row with an upper side and in a minimised
@@ -151,11 +151,11 @@ def _bent(program: Program, entries: Entries, group: Indices, members: Indices) 
 
 
 def _plain_rows(program: Program, entries: Entries) -> Mask:
-    """Which rows are of whole numbers: coefficients and sides."""
+    """Whether each row has whole coefficients and sides."""
     fractions = np.bincount(entries.row, weights=~_is_whole(entries.value), minlength=program.num_rows) > 0
     return np.asarray(~fractions & _is_whole(program.row_lower) & _is_whole(program.row_upper))
 
 
 def _is_whole(values: Floats) -> Mask:
-    """Which values are whole numbers, or infinite."""
+    """Whether each value is a whole number or infinite."""
     return np.asarray(values == np.rint(values))

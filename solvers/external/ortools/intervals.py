@@ -1,4 +1,4 @@
-"""Open shops and gangs as intervals in whole units of time, which is what CP-SAT is given."""
+"""Open shops and gangs as intervals in whole units of time, the input of CP-SAT."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from ....formulations.makespan.gang.problem import GangMakespan
 from ....formulations.makespan.open_shop import construction as open_shop_lists
 from ....formulations.makespan.open_shop.problem import OpenShop
 
-# Whole numbers that CP-SAT is given stay below this: sums of them have to fit, too.
+# Upper limit of the whole numbers in a model: their sums have to fit, too.
 MOST_UNITS = 2**40
-# Decimals that times may have and still be stated exactly.
+# Decimals of times that are stated exactly.
 MOST_DECIMALS = 6
-# Units in the makespan's bound where times are on no decimal grid.
+# Units in the makespan's bound if the times are on no decimal grid.
 GRID_UNITS = 2**26
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """A schedule to find, in whole units of time.
+    """A scheduling problem in whole units of time.
 
     Attributes
     ----------
     lengths : ndarray of int, shape (A,)
-        Of the activities.
+        Lengths of the activities.
     apart : list of ndarray of int
-        Sets of activities no two of which overlap.
+        Sets of activities that exclude each other in time.
     widths : ndarray of int, shape (A,), or None
-        What each takes of `capacity` while it runs.
+        Amount of `capacity` that each activity occupies.
     low, high : int
         Bounds on the makespan.
     hint : ndarray of int, shape (A,)
         Starts of a schedule of makespan `high`.
     plan_of : callable
-        Turns starts, shape (A,), into the problem's own plan.
+        Function from starts, shape (A,), to the problem's own plan.
     unit, lost : float
-        One unit in the caller's time, and what rounding may add to the makespan, in the caller's time.
+        Length of one unit, and the most that rounding adds to the makespan, both in the caller's time.
     note : str
-        What was rounded; empty if nothing.
+        Note on rounding; empty if the times are exact.
     """
 
     lengths: Indices
@@ -67,7 +67,7 @@ def starts_of(problem: OpenShop, plan: Any) -> Floats:
 
 
 def shop_intervals(problem: OpenShop, plan: Any) -> Intervals:
-    """Return the shop, with `plan` as the schedule to begin from."""
+    """Return the shop, with `plan` as the initial schedule."""
     lengths, unit, exact = whole_times(problem.times, problem.lower_bound)
     active = np.flatnonzero(lengths.ravel() > 0)
     flat = np.full(problem.times.size, -1)
@@ -100,7 +100,7 @@ def shop_intervals(problem: OpenShop, plan: Any) -> Intervals:
 
 
 def gang_intervals(problem: GangMakespan, plan: Any) -> Intervals:
-    """Return the gangs, with `plan` as the schedule to begin from."""
+    """Return the gangs, with `plan` as the initial schedule."""
     active = np.flatnonzero(problem.rounds > 0)
     starts = np.zeros(len(problem.rounds), dtype=np.int64)
     starts[plan.job] = plan.start
@@ -128,7 +128,7 @@ def gang_intervals(problem: GangMakespan, plan: Any) -> Intervals:
 def whole_times(times: Floats, longest: float) -> tuple[Indices, float, bool]:
     """Return times as whole numbers of a unit, the unit, and whether that is exact; otherwise they are rounded up.
 
-    Exact are times of up to six decimals, as long as the numbers stay within what CP-SAT adds up.
+    Times of up to six decimals are exact, as long as the numbers stay within CP-SAT's range.
     """
     for decimals in range(MOST_DECIMALS + 1):
         scale = 10.0**decimals

@@ -1,4 +1,4 @@
-"""A program in whole numbers for CP-SAT: every rounding goes outwards, so that what is proved of it holds."""
+"""A program in whole numbers for CP-SAT: every rounding relaxes the program, so that CP-SAT's proofs hold for it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .columns import SLACK_SHARE, WholeColumns, block_place, whole_columns
 
 # Share of feasibility_tol by which the rounding of a row's coefficients may move it.
 ROW_SHARE = 0.2
-# Share of the objective's range that the rounding of its coefficients may take: of the gap asked for, within limits.
+# Share of the objective's range that the rounding of its coefficients may take: of the requested gap, within limits.
 # CP-SAT is slower with larger numbers; up to `USUAL_ACTIVITY` in all they cost nothing.
 GAP_SHARE, FINEST_SHARE, COARSEST_SHARE = 1e-3, 1e-14, 1e-9
 USUAL_ACTIVITY = 2.0**45
-# Most that a row or the objective may add up to, in whole numbers: CP-SAT's own limit is 2**62.
+# Largest sum of a row or of the objective, in whole numbers: CP-SAT's own limit is 2**62.
 MOST_ACTIVITY = 2.0**60
 # Scales tried first: whole numbers, decimals, and quantities in seconds given in minutes or hours.
 PLAIN_SCALES = (1.0, 10.0, 60.0, 1e2, 1e3, 3600.0, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)
@@ -46,13 +46,13 @@ class WholeProgram:
     scale, constant : float
         The program's objective, negated if it is maximised, is at least ``costs @ n / scale + constant - loss``.
     loss : float
-        Most that rounding to the grid, and of decimal coefficients to the last bit, may take off the objective.
+        Largest loss of objective by rounding to the grid and by rounding of decimal coefficients to the last bit.
     noise : float
-        What floats may be off by: this share of a value, and of `size`.
+        Largest relative error of floats, in a value and in `size`.
     size : float
-        What `constant` is made of, added up without signs.
+        Sum of the absolute values of the parts of `constant`.
     never : str
-        Why no point can exist; empty if none was found while scaling.
+        Why the program is infeasible; empty if scaling does not prove it.
     """
 
     columns: WholeColumns
@@ -70,7 +70,7 @@ class WholeProgram:
     never: str
 
     def bound(self, value: float) -> float:
-        """Return what a bound on ``costs @ n / scale + constant`` proves of the program's objective, minimised."""
+        """Return the bound on the program's minimised objective that a bound on the scaled objective proves."""
         return value - self.loss - self.noise * (abs(value) + self.size)
 
 
@@ -152,7 +152,7 @@ def scaled_rows(row: Indices, weights: Floats, most: Floats, rows: int, allowed:
 def _rounding(
     row: Indices, weights: Floats, most: Floats, rows: int, whole: Floats, scale: Floats
 ) -> tuple[Floats, Floats]:
-    """Return by row how far the weighted sum may lie above, and below, the sum of whole numbers over the scale."""
+    """Return by row how far the weighted sum may exceed, and fall short of, the sum of whole numbers by the scale."""
     off = (weights - whole / scale[row]) * most
     inexact = np.frexp(scale)[0] != 0.5  # a division by a power of two is exact, another only to the last bit
     bit = np.where(inexact, EPSILON * _sums(row, np.abs(weights) * most, rows), 0.0)
@@ -160,12 +160,12 @@ def _rounding(
 
 
 def _base(program: Program, columns: WholeColumns, row: Indices, reach: Floats, scale: Floats) -> tuple[Floats, Floats]:
-    """Return by row the sum at the columns' bases, and how far floats may be off in it and in the row's sides."""
+    """Return by row the sum at the columns' bases, and the largest error of floats in it and in the row's sides."""
     base, value, rows = columns.base[program.matrix.columns], program.matrix.values, program.num_rows
     size = _sums(row, np.abs(value * base), rows)
     noise = 4.0 * EPSILON * (size + _sums(row, np.abs(reach), rows) + _finite(program.row_lower, program.row_upper))
     fractional = _sums(row, columns.on_grid[program.matrix.columns] | (base != np.rint(base)), rows) > 0
-    noise[(scale == 1.0) & ~fractional & (size < EXACT)] = 0.0  # whole numbers all through
+    noise[(scale == 1.0) & ~fractional & (size < EXACT)] = 0.0  # all terms are whole numbers
     return program.matrix.times(columns.base), noise
 
 
@@ -213,7 +213,7 @@ def _refuse(program: Program, at: int, columns: WholeColumns, options: Options) 
 
 
 def _finite(*sides: Floats) -> Floats:
-    """Return the size of the sides that are finite, added up."""
+    """Return the sum of the sizes of the finite sides."""
     return np.asarray(sum(np.where(np.isfinite(side), np.abs(side), 0.0) for side in sides))
 
 
@@ -228,6 +228,6 @@ def _int_sums(row: Indices, terms: Indices, rows: int) -> Indices:
 
 
 def _clipped(side: Floats, least: Indices, greatest: Indices) -> Indices:
-    """Return a side of the rows within what their sums can be, as integers."""
+    """Return a side of the rows as integers, clipped to the range of their sums."""
     inside = np.where((side > least) & (side < greatest), side, 0.0).astype(np.int64)
     return np.where(side <= least, least, np.where(side >= greatest, greatest, inside))

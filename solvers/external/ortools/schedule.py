@@ -1,4 +1,4 @@
-"""The cp_sat_schedule backend: open shops and gangs without preemption, stated to CP-SAT as intervals in time."""
+"""The cp_sat_schedule backend: open shops and gangs without preemption as CP-SAT intervals in time."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ...result import Limit
 from .backend import CpSat
 from .intervals import Intervals, gang_intervals, shop_intervals, starts_of
 
-# How long CP-SAT tries to meet the bound before it is asked for the shortest schedule: in its deterministic time, of
-# about a second each, every time from another seed. At the bound there is nothing left to prove; most open shops have
-# such a schedule, and are found one at once or, from an unlucky seed, not for long.
+# Effort to meet the bound before CP-SAT minimises the makespan: in its deterministic time, of about a second each,
+# each time from another seed. A schedule at the bound needs no further proof. Most open shops have such a schedule;
+# most seeds find one at once, a few do not find one for long.
 EFFORTS = (0.1, 0.1, 0.2, 0.2, 0.5, 0.5, 1.0, 1.0)
-# Jobs of a gang problem beyond which "auto" takes the lists of gang_packing first.
+# Jobs of a gang problem beyond which "auto" prefers the lists of gang_packing.
 MOST_JOBS = 2_000
 
 
 class CpSatSchedule(Backend):
-    """CP-SAT with interval variables: machines and jobs that do one thing at a time, or GPUs that are shared."""
+    """CP-SAT with interval variables: machines and jobs that exclude overlap, or GPUs that gangs share."""
 
     name = "cp_sat_schedule"
     licence = "Apache-2.0"
@@ -38,13 +38,13 @@ class CpSatSchedule(Backend):
     isolated = True  # ortools and highspy cannot be loaded into one process
 
     def skip_reason(self, problem: Any, options: Options) -> str:
-        """Return that gangs of very many jobs are left to the lists."""
+        """Return why "auto" leaves gangs of very many jobs to gang_packing."""
         if isinstance(problem, GangMakespan) and len(problem.rounds) > MOST_JOBS:
             return f"beyond {MOST_JOBS:,} jobs gang_packing comes first"
         return ""
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """State the problem as intervals, begin from a list or the warm start, and stream what is found."""
+        """State the problem as intervals, start from a list or the warm start, and stream improvements."""
         self.backend_options(options)
         deadline = Deadline.of(options)
         problem: OpenShop | GangMakespan = task.problem
@@ -54,7 +54,7 @@ class CpSatSchedule(Backend):
         if options.log:
             sys.stdout.write(f"list: makespan {plan.makespan:g}  bound {low:g}\n")
         if plan.makespan - low <= max(options.rel_gap * plan.makespan, options.abs_gap):
-            notes.append("the list meets the bound: CP-SAT was not asked")
+            notes.append("the list meets the bound: CP-SAT was not called")
             return Answer(claim=Claim.SOLVED, plan=plan, bound=low, notes=tuple(notes))
         stated = shop_intervals(problem, plan) if isinstance(problem, OpenShop) else gang_intervals(problem, plan)
         if stated.note:
@@ -63,14 +63,14 @@ class CpSatSchedule(Backend):
 
 
 def _start(problem: OpenShop | GangMakespan, options: Options) -> tuple[Any, list[str]]:
-    """Return the better of the list and the warm start, and what became of that."""
+    """Return the better of the list and the warm start, and the note on the warm start."""
     plan: Any = problem.list_plan
     if options.warm_start is None:
         return plan, []
     problem.check_plan(options.warm_start, "warm_start")
     fault = problem.evaluate(options.warm_start)[1].worst
     if fault > options.feasibility_tol:
-        return plan, [f"warm start rejected: it is wrong by {fault:.3g}"]
+        return plan, [f"warm start rejected: it violates the problem by {fault:.3g}"]
     if isinstance(problem, OpenShop):
         given = open_shop_lists.from_starts(problem.times, starts_of(problem, options.warm_start))
     else:
@@ -101,7 +101,7 @@ class _Best:
 def _run(
     stated: Intervals, plan: Any, low: float, deadline: Deadline, on_progress: Progress, notes: list[str]
 ) -> Answer:
-    """Ask for a schedule as short as the bound; where there is none, or none soon, for the shortest."""
+    """Search for a schedule as short as the bound; if none is found soon, minimise the makespan."""
     from ortools.sat.python import cp_model
 
     best = _Best(plan, low, on_progress)
@@ -121,7 +121,7 @@ def _run(
             break
     status, bound = _asked(stated, (least, stated.high), best, timed(), None)
     message = "" if status == cp_model.OPTIMAL else f"CP-SAT: {status.name}"
-    if status in (cp_model.INFEASIBLE, cp_model.MODEL_INVALID):  # but it was given a schedule of the model
+    if status in (cp_model.INFEASIBLE, cp_model.MODEL_INVALID):  # impossible: the hint is a schedule of the model
         return Answer(claim=Claim.FAILED, message=message, plan=best.plan, notes=tuple(notes))
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         best.lift(math.ceil(bound - 1e-6) * stated.unit - stated.lost)
@@ -139,7 +139,7 @@ def _run(
 def _asked(
     stated: Intervals, makespan: tuple[int, int], best: _Best, options: Options, effort: float | None
 ) -> tuple[Any, float]:
-    """Ask CP-SAT for a makespan within these bounds, the least there is; return its status and its bound.
+    """Minimise the makespan within these bounds by CP-SAT; return its status and its bound.
 
     `effort` is a limit in CP-SAT's own deterministic time, so that the same call gives the same answer.
     """
@@ -147,14 +147,14 @@ def _asked(
 
     model, starts = _model(stated, makespan)
 
-    class Heard(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+    class ProgressCallback(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
         def on_solution_callback(self) -> None:
             best.offer(stated.plan_of(np.array([self.value(start) for start in starts], dtype=np.int64)))
 
     solver = cp_model.CpSolver()
     parameters = solver.parameters
     parameters.num_workers = options.threads
-    parameters.interleave_search = options.threads > 1  # or else several threads do not repeat their search
+    parameters.interleave_search = options.threads > 1  # without it several threads do not repeat their search
     parameters.random_seed = options.seed
     parameters.log_search_progress = options.log
     parameters.linearization_level = 0  # linear relaxations cost more here than they prove
@@ -166,12 +166,12 @@ def _asked(
         solver.best_bound_callback = lambda bound: best.lift(math.ceil(bound - 1e-6) * stated.unit - stated.lost)
     if options.time_limit is not None:
         parameters.max_time_in_seconds = options.time_limit
-    solver.solve(model, Heard())
+    solver.solve(model, ProgressCallback())
     return solver.response_proto.status, float(solver.best_objective_bound)
 
 
 def _model(stated: Intervals, bounds: tuple[int, int]) -> tuple[Any, list[Any]]:
-    """Return the model, and the variables of the starts; the hint is given where the makespan may be its."""
+    """Return the model and the variables of the starts; the hint is added if the makespan allows it."""
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()

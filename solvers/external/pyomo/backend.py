@@ -1,4 +1,4 @@
-"""The family "pyomo:SOLVER": every solver that Pyomo knows by name, four of which we know as well."""
+"""The family "pyomo:SOLVER": every solver that Pyomo lists by name, four of them with an adapter of their own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KNOWN = {member.name: member for member in (PyomoHighs, Cbc, Glpk, Ipopt)}
 
 
 def backend(name: str) -> Backend:
-    """Return the backend of this name; BackendNotFound, naming the nearest, for a solver that Pyomo does not know."""
+    """Return the backend of this name; BackendNotFound, naming the nearest, for a solver that Pyomo does not list."""
     if name in KNOWN:
         return KNOWN[name]()
     solver = name.partition(":")[2]
@@ -42,18 +42,18 @@ def backend(name: str) -> Backend:
 
 
 class OtherSolver(PyomoSolver):
-    """A solver that only Pyomo knows: it gets the program, the time limit and its own options as they are."""
+    """A solver without an adapter of its own: it gets the program, the time limit and its own options unchanged."""
 
     licence = "its own"
     classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
     supported_options = frozenset({"log"})
-    known_options = None  # Pyomo cannot say which ones the solver takes
+    known_options = None  # Pyomo cannot list the options of the solver
 
     def __init__(self, solver: str) -> None:
         self.name, self.title = f"pyomo:{solver}", solver
 
     def probe(self) -> Availability:
-        """Ask Pyomo whether the solver can run."""
+        """Return whether Pyomo finds the solver runnable."""
         found = Backend.probe(self)
         if not found.usable:
             return found
@@ -69,7 +69,7 @@ class OtherSolver(PyomoSolver):
         return replace(found, usable=usable, reason=reason)
 
     def run(self, call: Call) -> Outcome:
-        """Run the solver by the interface that all of Pyomo's share, and believe little of what it reports."""
+        """Run the solver by the interface that all of Pyomo's solvers share; its reports count as unverified."""
         from pyomo.environ import SolverFactory
 
         program, plugin = call.program, SolverFactory(self.title)
@@ -79,23 +79,23 @@ class OtherSolver(PyomoSolver):
         asked = {"options": dict(call.own), "timelimit": call.seconds}
         try:
             results = call.solved_by(plugin, **asked)
-        except NotImplementedError:  # of a plugin that has no duals
+        except NotImplementedError:  # the plugin has no duals
             call.model.del_component("dual")
             results = call.solved_by(plugin, **asked)
-        said = str(results.solver.termination_condition)
-        claim, limit = VERDICTS.get(said, (Claim.FAILED, None))
+        condition_name = str(results.solver.termination_condition)
+        claim, limit = VERDICTS.get(condition_name, (Claim.FAILED, None))
         point = claim in (Claim.SOLVED, Claim.STOPPED) and self._loaded(call, plugin, results)
         return Outcome(
             claim=claim,
             limit=limit,
-            message="" if claim is Claim.SOLVED else f"{self.title}: {said}",
+            message="" if claim is Claim.SOLVED else f"{self.title}: {condition_name}",
             has_point=point,
             bound=_bound(program, results),
-            notes=(f"gap and tolerances are those of {self.title}: Pyomo has no one name for them",),
+            notes=(f"gap and tolerances are those of {self.title}: Pyomo has no common name for them",),
         )
 
     def _loaded(self, call: Call, plugin: Any, results: Any) -> bool:
-        """Put the solution into the model, whichever way the plugin has; return whether there is one."""
+        """Load the solution into the model, by whichever method the plugin has; return whether there is one."""
         try:
             if len(results.solution):
                 load(call.model, results)
@@ -103,14 +103,14 @@ class OtherSolver(PyomoSolver):
                 plugin.load_vars()
                 if call.model.component("dual") is not None:
                     plugin.load_duals()
-        except Exception:  # each plugin has its own way to say that there is none
+        except Exception:  # each plugin signals the lack of a solution in its own way
             return False
         if call.model.component("dual") is not None:
             _right_sign(call.program, call.model)
         return True
 
 
-#: What Pyomo's termination conditions come to.
+#: Claims by Pyomo's termination condition.
 VERDICTS: dict[str, tuple[Claim, Limit | None]] = {
     "optimal": (Claim.SOLVED, None),
     "globallyOptimal": (Claim.SOLVED, None),
@@ -136,7 +136,7 @@ def _bound(program: Program, results: Any) -> float | None:
 
 
 def _right_sign(program: Program, model: Any) -> None:
-    """Turn the duals over if that proves more: plugins differ in their sign."""
+    """Negate the duals if that proves a better bound: plugins differ in their sign."""
     duals = duals_in(program, model)
     if duals is None:
         return

@@ -23,7 +23,7 @@ from ...result import Limit
 from .plugin import load
 from .run import SMALLEST_TOLERANCE, TOLERANCE_SHARE, Call, Outcome, PyomoSolver, outwards
 
-#: Parameters that a common option, or the program, says already.
+#: Parameters that a common option, or the program, already covers.
 COVERED = {
     "seconds": "use time_limit= instead",
     "timeMode": "use time_limit= instead, which is wall time",
@@ -42,7 +42,7 @@ COVERED = {
     "keepNames": "CBC's solution is read",
     "direction": "the program has its sense",
 }
-#: What stopped CBC: in its words for a search, in Pyomo's for a linear program.
+#: Limits by CBC's status: of a search in CBC's terms, of a linear program in Pyomo's.
 LIMITS = {
     "time": Limit.TIME,
     "node": Limit.NODES,
@@ -54,47 +54,47 @@ LIMITS = {
 COMPLAINT = r"^(?:No match|Multiple match|Short match|String of|.* was provided for|<Possible options).*"
 # Bounds and gaps are printed with 8 digits.
 DIGITS = 1e-7
-# CBC looks only for solutions that are better by this; or by this, where objectives are whole numbers. By itself it
-# takes 1e-5, or the absolute gap, and calls optimal what is not.
+# CBC accepts only solutions that are better by this; or by this, where objectives are whole numbers. Its default is
+# 1e-5 or the absolute gap, and it then calls suboptimal solutions optimal.
 INCREMENT, WHOLE = 1e-9, 0.999
-# By itself 1e-7, which is much where columns are large.
+# The default is 1e-7, which is large for large columns.
 DUAL_TOLERANCE = 1e-9
 # The largest seed.
 LARGEST = 2**31 - 1
 
 
 class Cbc(PyomoSolver):
-    """CBC: branch and cut; of its text output, the log is read for verdict and bound, and nothing for digits."""
+    """CBC: branch and cut; the log is read for status and bound, the saved doubles for the solution."""
 
     name = "pyomo:cbc"
     licence = "EPL-2.0"
     classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
     supported_options = frozenset({"threads", "seed", "warm_start", "log"})
-    known_options = None  # CBC is asked about each
+    known_options = None  # CBC checks each
     title, executable, install = "CBC", "cbc", "apt-get install coinor-cbc"
 
     def backend_options(self, options: Options) -> dict[str, Any]:
-        """Return CBC's parameters; CBC is asked about each, for in a solve it would go on without."""
+        """Return CBC's parameters; each is checked by CBC beforehand, as a solve ignores a wrong one."""
         own = super().backend_options(options)
         for name, value in own.items():
             field = f"backend_options[{self.name!r}][{name!r}]"
-            for full, why in COVERED.items():  # CBC takes names cut short, in any case
+            for full, why in COVERED.items():  # CBC accepts abbreviated names, in any case
                 if full.lower().startswith(str(name).lower()):
                     raise InvalidInput(field, value, why)
             if not str(value).strip():
                 raise InvalidInput(field, value, "CBC's actions are no options: give a parameter and its value")
             asked = [shutil.which(self.executable) or self.executable, f"-{name}", str(value), "-quit"]
-            told = subprocess.run(asked, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL)
-            complaint = re.search(COMPLAINT, told.stdout, re.MULTILINE)
+            completed = subprocess.run(asked, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL)
+            complaint = re.search(COMPLAINT, completed.stdout, re.MULTILINE)
             if complaint:
                 raise InvalidInput(field, value, f"CBC does not take this option or value: {complaint[0]}")
         return own
 
     def run(self, call: Call) -> Outcome:
-        """Run cbc; a warm start goes to branch and bound."""
+        """Run cbc; a warm start applies to branch and bound."""
         options, whole = call.options, bool(call.program.integer.any())
         tolerance = max(SMALLEST_TOLERANCE, TOLERANCE_SHARE * options.feasibility_tol)
-        seed = 1 + options.seed % LARGEST  # 0 would be the time of day
+        seed = 1 + options.seed % LARGEST  # 0 would mean the time of day
         asked: dict[str, Any] = {"primalTolerance": tolerance, "dualTolerance": DUAL_TOLERANCE, "randomSeed": seed}
         if whole:
             relative, absolute = gaps(call.program, options)
@@ -102,9 +102,10 @@ class Cbc(PyomoSolver):
             asked |= {"ratioGap": ratio, "allowableGap": absolute, "integerTolerance": tolerance, "randomCbcSeed": seed}
             asked["increment"] = WHOLE if _counts(call.program) else INCREMENT
             if options.threads > 1:
-                asked["threads"] = 100 + options.threads  # the 100 makes their work repeatable
+                asked["threads"] = 100 + options.threads  # the 100 makes threads deterministic
             if call.started or call.program.objective.any():
-                # CBC 2.10's preprocessing loses optima of small programs, and gives a start's values to other columns.
+                # CBC 2.10's preprocessing loses optima of small programs, and assigns values of a start to other
+                # columns.
                 asked["preprocess"] = "off"
         given = {**asked, **call.own}
         results, log = _ran(call, given, call.seconds)
@@ -112,9 +113,9 @@ class Cbc(PyomoSolver):
         if found.has_point:
             load(call.model, results)
         if call.started and not whole:
-            return replace(found, fate="warm start not used: CBC takes one for integer programs only")
+            return replace(found, warm_start_note="warm start not used: CBC takes one for integer programs only")
         if call.started and "MIPStart provided solution" not in log:
-            return replace(found, fate="warm start dropped: CBC could build no solution of it")
+            return replace(found, warm_start_note="warm start dropped: CBC could not complete it")
         return found
 
 
@@ -125,29 +126,29 @@ def _ran(call: Call, given: dict[str, Any], seconds: float | None) -> tuple[Any,
 
 
 def outcome(program: Program, results: Any, log: str) -> Outcome:
-    """Return what CBC's solution file and log say; without an incumbent the file holds the relaxation's point."""
-    said = str(results.solver.termination_condition)
+    """Return the outcome in CBC's solution file and log; without an incumbent the file holds the relaxation's point."""
+    stated_status = str(results.solver.termination_condition)
     found = str(results.solution(0).status) if len(results.solution) else ""
     result = re.search(r"^Result - (.*)$", log, re.MULTILINE)
-    message = f"CBC: {(result[1] if result else said).lower()}"
-    if said == "infeasible":
-        # CBC says so of unbounded programs too, unless it has solved the relaxation and searched.
+    message = f"CBC: {(result[1] if result else stated_status).lower()}"
+    if stated_status == "infeasible":
+        # CBC reports this for unbounded programs too, unless it has solved the relaxation and searched.
         searched = "Continuous objective value" in log and "infeasible or unbounded" not in log
         unsure = bool(program.objective.any()) and not searched
         return Outcome(claim=Claim.INFEASIBLE_OR_UNBOUNDED if unsure else Claim.INFEASIBLE, message=message)
-    if said == "unbounded":
+    if stated_status == "unbounded":
         return Outcome(claim=Claim.UNBOUNDED, message=message)
-    if said == "optimal" and found == "optimal":
+    if stated_status == "optimal" and found == "optimal":
         gap = re.search(r"Exiting as integer gap of (\S+) less than", log)
         within = float(gap[1]) * (1.0 + DIGITS) if gap and "within gap tolerance" in log else 0.0
         best = re.search(r"Search completed - best objective (\S+?),", log)
         if best is None:
             return Outcome(claim=Claim.SOLVED, has_point=True, within=within)
-        # The solution that CBC writes may be a little worse than the best it states, which is of a minimisation.
+        # The solution that CBC writes may be a little worse than its stated best, which is of a minimisation.
         bound = -(float(best[1]) - within) if program.sense == "max" else float(best[1]) - within
         return Outcome(claim=Claim.SOLVED, has_point=True, bound=bound)
     stopped = re.search(r"^Result - Stopped on (\w+) limit", log, re.MULTILINE)
-    limit = LIMITS.get(stopped[1] if stopped else said)
+    limit = LIMITS.get(stopped[1] if stopped else stated_status)
     if limit is None:
         return Outcome(claim=Claim.FAILED, message=message)
     return Outcome(
@@ -160,24 +161,24 @@ def outcome(program: Program, results: Any, log: str) -> Outcome:
 
 
 def _bound(program: Program, log: str) -> float | None:
-    """Return the bound of an unfinished search, which CBC states of a minimisation."""
+    """Return the bound of an unfinished search, which CBC states for a minimisation."""
     stated = re.findall(r"\(best possible (\S+?)\)", log)
     least = float(stated[-1]) if stated else -np.inf
-    if abs(least) >= 1e30:  # none yet
+    if abs(least) >= 1e30:  # no bound yet
         return None
     return outwards(program, -least if program.sense == "max" else least, DIGITS)
 
 
 def _counts(program: Program) -> bool:
-    """Whether the objective is in whole numbers, up to its offset."""
+    """Whether the objective takes whole values, up to its offset."""
     used = program.objective != 0
     return bool(program.integer[used].all() and (program.objective == np.rint(program.objective)).all())
 
 
 def _plugin(call: Call) -> Any:
-    """Return Pyomo's plugin for CBC, made to take a whole start, and to read all digits.
+    """Return Pyomo's plugin for CBC, modified to take a whole start and to read all digits.
 
-    cbc prints 8 digits, and saves doubles if asked.
+    cbc prints 8 digits, and saves doubles on request.
     """
     from pyomo.environ import SolverFactory
 
@@ -208,14 +209,14 @@ def _plugin(call: Call) -> Any:
 
 
 def _start(call: Call, names: dict[int, str]) -> Iterator[str]:
-    """Yield the lines of CBC's start: every column that has a value; Pyomo leaves out zeros and what is continuous."""
+    """Yield the lines of CBC's start: every column with a value; Pyomo omits zeros and continuous columns."""
     for j, variable in enumerate(pyomo_variables(call.program, call.model)):
         if variable.value is not None and id(variable) in names:
             yield f"{j} {names[id(variable)]} {variable.value:.17g}\n"
 
 
 def take_digits(solution: Any, printed: str, saved: bytes) -> None:
-    """Replace the printed numbers of Pyomo's solution by the saved doubles that they are cut from."""
+    """Replace the printed numbers of Pyomo's solution by the saved doubles, which have all digits."""
     rows, columns = struct.unpack("ii", saved[:8])
     names = re.findall(r"^(?:\*\*)? *\d+ +(\S+) +\S+ +\S+ *$", printed, re.MULTILINE)
     numbers = np.frombuffer(saved, dtype=np.float64, offset=16)

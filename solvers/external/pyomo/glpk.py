@@ -15,7 +15,7 @@ from ...result import Limit
 from .plugin import load
 from .run import Call, Outcome, PyomoSolver, outwards
 
-#: Switches of the simplex method and of branch and bound; glpsol's others name files or change the problem.
+#: Switches of the simplex method and of branch and bound; the other switches name files or change the problem.
 SWITCHES = (
     "simplex primal dual std adv bib steep nosteep relax norelax flip presol nopresol exact xcheck scale noscale luf "
     "btf ft cbg cgr nord qmd amd symamd first last mostf drtom pcost dfs bfs bestp bestb intopt nointopt binarize "
@@ -37,7 +37,7 @@ class Glpk(PyomoSolver):
     title, executable, install = "GLPK", "glpsol", "apt-get install glpk-utils"
 
     def backend_options(self, options: Options) -> dict[str, Any]:
-        """Return glpsol's switches, each with the value None that Pyomo passes on as none."""
+        """Return glpsol's switches, each with the value None, which Pyomo passes on without a value."""
         own = super().backend_options(options)
         for switch, value in own.items():
             field = f"backend_options[{self.name!r}][{switch!r}]"
@@ -46,7 +46,7 @@ class Glpk(PyomoSolver):
         return dict.fromkeys(own)
 
     def run(self, call: Call) -> Outcome:
-        """Run glpsol, with its limit in whole seconds and the one gap it has, the relative one."""
+        """Run glpsol, with its limit in whole seconds and its one gap, the relative one."""
         from pyomo.environ import SolverFactory
 
         relative, _ = gaps(call.program, call.options)
@@ -61,11 +61,11 @@ class Glpk(PyomoSolver):
 
 
 def outcome(program: Program, log: str, has_solution: bool) -> Outcome:
-    """Return what the last verdict in the log says; Pyomo takes a basis left by a limit for an optimal one."""
+    """Return the last verdict in the log; Pyomo takes a basis left by a limit for an optimal one."""
     verdicts = re.findall(r"^(?=.*(?:SOLUTION|TERMINATED))[A-Z][A-Z /;-]+$", log, re.MULTILINE)
     last = verdicts[-1] if verdicts else ""
     message = f"GLPK: {last.lower() or 'no verdict'}"
-    whole = "Integer Optimizer" in log  # no, if no row nor the objective mentions an integer column
+    whole = "Integer Optimizer" in log  # the log lacks it if no row nor the objective has an integer column
     bounds = re.findall(r"^\+ *\d+: .* [<>]= +(-?\d\S+)", log, re.MULTILINE) if whole else []
     bound = outwards(program, float(bounds[-1]), DIGITS) if bounds else None
     if "LIMIT EXCEEDED" in last:

@@ -1,4 +1,4 @@
-"""HiGHS behind Pyomo, by its interface APPSI: the one that every Pyomo since 6.7 has, and that takes a warm start."""
+"""HiGHS behind Pyomo, by its interface APPSI: every Pyomo since 6.7 has it, and it takes a warm start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .run import Call, Outcome, PyomoSolver
 
 
 class PyomoHighs(PyomoSolver):
-    """HiGHS by way of Pyomo. The backend "highs" does the same without the way."""
+    """HiGHS through Pyomo. The backend "highs" solves the same programs directly."""
 
     name = "pyomo:highs"
     licence = "MIT"
@@ -30,7 +30,7 @@ class PyomoHighs(PyomoSolver):
     requires = ("pyomo", "highspy")
 
     def backend_options(self, options: Options) -> dict[str, Any]:
-        """Return HiGHS's own options, each tried on a HiGHS of its own: Pyomo does not look whether one is taken."""
+        """Return HiGHS's own options, each tried on a separate HiGHS: Pyomo does not check that one is accepted."""
         import highspy
 
         own = super().backend_options(options)
@@ -42,15 +42,15 @@ class PyomoHighs(PyomoSolver):
                 raise InvalidInput(field, value, "HiGHS does not take this option or value")
         return own
 
-    def fate(self, program: Program, start: Floats, options: Options) -> str:
-        """Return what becomes of a warm start: Pyomo fills up with zeros what is not given."""
+    def warm_start_note(self, program: Program, start: Floats, options: Options) -> str:
+        """Return the note on a warm start: Pyomo fills missing values with zeros."""
         given = int(np.isfinite(start).sum())
         if given < program.num_columns:
             return f"warm start: {given} of {program.num_columns} columns given, the others count as 0"
-        return super().fate(program, start, options)
+        return super().warm_start_note(program, start, options)
 
     def run(self, call: Call) -> Outcome:
-        """Run HiGHS in this process; once more if it holds on to an earlier number of threads."""
+        """Run HiGHS in this process; once more if it keeps an earlier number of threads."""
         import highspy
 
         found = self._once(call)

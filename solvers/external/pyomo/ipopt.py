@@ -18,11 +18,11 @@ from ...result import Limit
 from .plugin import SolverFailed, load
 from .run import SMALLEST_TOLERANCE, TOLERANCE_SHARE, Call, Outcome, PyomoSolver
 
-# Its own 1e-8 leaves complementarities that add up to a gap.
+# Ipopt's default of 1e-8 leaves complementarities that add up to a gap.
 TOLERANCE = 1e-9
-# Ipopt's own 1e20 is seldom reached before its limit of iterations.
+# Ipopt's default of 1e20 is seldom reached before its limit of iterations.
 DIVERGED = 1e15
-#: Ipopt's last line: what it says, the claim, and the limit.
+#: Ipopt's last line: its text, the claim, and the limit.
 ENDS = (
     ("Optimal Solution Found", Claim.SOLVED, None),
     ("Solved To Acceptable Level", Claim.SOLVED, None),
@@ -50,22 +50,22 @@ class Ipopt(PyomoSolver):
         "constr_viol_tol": "feasibility_tol",
         "print_level": "log",
     }
-    known_options = None  # the solver refuses those that it does not know
+    known_options = None  # the solver refuses unknown options
     title, executable, install = "Ipopt", "ipopt", "conda install -c conda-forge ipopt"
 
     def backend_options(self, options: Options) -> dict[str, Any]:
-        """Return Ipopt's own options; which ones it takes it says itself, in the solve."""
+        """Return Ipopt's own options; Ipopt itself checks them, in the solve."""
         own = super().backend_options(options)
         for name, value in own.items():
             field = f"backend_options[{self.name!r}][{name!r}]"
             if not re.fullmatch(r"\w+", str(name)) or not re.fullmatch(r"\S+", str(value)):
-                raise InvalidInput(field, value, "Ipopt's options are words, their values words or numbers")
+                raise InvalidInput(field, value, "Ipopt's options have names of text, and values of text or numbers")
             if name in ("option_file_name", "wantsol"):
                 raise InvalidInput(field, value, "Pyomo sets it")
         return own
 
     def stated(self, program: Program, start: Floats | None) -> tuple[Program, Floats | None]:
-        """Return the program with a column of its own for the inside of every logarithm.
+        """Return the program with one more column for every log argument.
 
         Ipopt keeps columns off their bounds, and so the logarithms within their domain, from its first point on.
         """
@@ -94,14 +94,14 @@ class Ipopt(PyomoSolver):
         return stated, None if start is None else np.append(start, inside @ start + offsets)
 
     def run(self, call: Call) -> Outcome:
-        """Run ipopt on the program, or on the rows alone; its options go to it in a file, which takes them all."""
+        """Run ipopt on the program, or on the rows alone; its options go into a file, which accepts all of them."""
         from pyomo.environ import SolverFactory
 
         plugin: Any = SolverFactory("ipopt", executable=call.executable)
         asked: dict[str, Any] = {
             "tol": TOLERANCE,
             "constr_viol_tol": max(SMALLEST_TOLERANCE, TOLERANCE_SHARE * call.options.feasibility_tol),
-            "bound_relax_factor": 0.0,  # by itself it moves bounds and sides outwards by 1e-8
+            "bound_relax_factor": 0.0,  # by default it moves bounds and sides outwards by 1e-8
             "diverging_iterates_tol": DIVERGED,
             "print_level": 5,
         }
@@ -119,12 +119,14 @@ class Ipopt(PyomoSolver):
                 raise
             field = f"backend_options[{self.name!r}][{wrong!r}]"
             raise InvalidInput(field, call.own[wrong], "Ipopt does not take this option or value") from None
-        told = log.read_text(errors="replace")
-        end = re.findall(r"^EXIT: (.*)$", told, re.MULTILINE)
-        said = end[-1] if end else "no verdict"
-        claim, limit = next(((claim, limit) for words, claim, limit in ENDS if words in said), (Claim.FAILED, None))
+        log_text = log.read_text(errors="replace")
+        end = re.findall(r"^EXIT: (.*)$", log_text, re.MULTILINE)
+        exit_text = end[-1] if end else "no verdict"
+        claim, limit = next(
+            ((claim, limit) for words, claim, limit in ENDS if words in exit_text), (Claim.FAILED, None)
+        )
         point = claim in (Claim.SOLVED, Claim.STOPPED) and len(results.solution) > 0
         if point:
             load(call.model, results)
-        message = "" if said.startswith("Optimal") else f"Ipopt: {said}"
+        message = "" if exit_text.startswith("Optimal") else f"Ipopt: {exit_text}"
         return Outcome(claim=claim, limit=limit, message=message, has_point=point)

@@ -1,4 +1,4 @@
-"""Pyomo's solver plugins, run without a trace: no file, message or warning left behind."""
+"""Pyomo's solver plugins, run without leaving files, messages or warnings behind."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from typing import Any
 
 
 class SolverFailed(Exception):  # noqa: N818 - said of a solver, not of us
-    """A solver's program ended with an error; the text is in its words."""
+    """A solver's program ended with an error; the text is its message."""
 
 
 def run_plugin(plugin: Any, model: Any, folder: Path, **keywords: Any) -> Any:
-    """Let one of Pyomo's plugins solve a model; return its results, not yet loaded into the model.
+    """Run one of Pyomo's plugins on a model; return its results, not yet loaded into the model.
 
     Parameters
     ----------
     folder : Path
-        Where Pyomo and the solver write their files.
+        Folder for the files of Pyomo and the solver.
     **keywords
-        Of the plugin's `solve`.
+        Arguments of the plugin's `solve`.
 
     Raises
     ------
@@ -38,29 +38,29 @@ def run_plugin(plugin: Any, model: Any, folder: Path, **keywords: Any) -> Any:
     from pyomo.common.log import LoggingIntercept
     from pyomo.common.tempfiles import TempfileManager
 
-    said, before = StringIO(), TempfileManager.tempdir
-    # Pyomo has one stack of temporary files; what an exception leaves on it is dropped with this context.
-    with LoggingIntercept(said, "pyomo"), TempfileManager:
+    captured, before = StringIO(), TempfileManager.tempdir
+    # Pyomo has one stack of temporary files; entries that an exception leaves are dropped with this context.
+    with LoggingIntercept(captured, "pyomo"), TempfileManager:
         TempfileManager.tempdir = str(folder)
         try:
             return plugin.solve(model, load_solutions=False, **keywords)
         except ApplicationError as error:
-            raise SolverFailed(said.getvalue() or str(error)) from error
+            raise SolverFailed(captured.getvalue() or str(error)) from error
         finally:
             TempfileManager.tempdir = before
 
 
 def load(model: Any, results: Any) -> None:
-    """Put the solution of Pyomo's results into the model."""
+    """Load the solution of Pyomo's results into the model."""
     from pyomo.common.log import LoggingIntercept
 
-    with LoggingIntercept(StringIO(), "pyomo"):  # it warns of whatever is not optimal
+    with LoggingIntercept(StringIO(), "pyomo"):  # it warns of every solution that is not optimal
         model.solutions.load_from(results)
 
 
 @contextmanager
 def scratch(log: bool) -> Iterator[Path]:
-    """Give a folder for temporary files; keep plugins from printing, unless the log is wanted."""
+    """Yield a folder for temporary files; keep plugins from printing, unless the log is wanted."""
     with tempfile.TemporaryDirectory(prefix="equipoise-") as folder:
         if log:
             yield Path(folder)
@@ -71,11 +71,11 @@ def scratch(log: bool) -> Iterator[Path]:
 
 @cache
 def stated_version(path: str, changed: int) -> str:
-    """Return the version that a program states; it is asked once, and again when its file has changed."""
+    """Return the version that a program states; it is cached until its file changes."""
     switch = "-quit" if Path(path).stem == "cbc" else "--version"
     try:
-        told = subprocess.run([path, switch], capture_output=True, text=True, timeout=5, stdin=subprocess.DEVNULL)
+        completed = subprocess.run([path, switch], capture_output=True, text=True, timeout=5, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError):
         return ""
-    found = re.search(r"\d+(\.\d+)+", told.stdout)
+    found = re.search(r"\d+(\.\d+)+", completed.stdout)
     return found[0] if found else ""

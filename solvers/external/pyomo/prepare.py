@@ -1,4 +1,4 @@
-"""What is done to a program before a solver behind Pyomo gets it, so that fewer of their faults show."""
+"""Changes to a program that avoid known faults of the solvers behind Pyomo."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ....formulations.program.model import Program
 def whole_bounds(program: Program) -> Program:
     """Return the program with the bounds of integer columns moved inwards to whole numbers.
 
-    GLPK takes no others, and HiGHS calls some programs with others infeasible.
+    GLPK accepts no fractional ones, and HiGHS calls some programs with fractional ones infeasible.
     """
     lower, upper = program.whole_bounds
     return replace(program, lower=lower, upper=upper)
 
 
 def rows_alone(program: Program) -> Program:
-    """Return the program with the constant 0 for an objective."""
+    """Return the program with the constant 0 as its objective."""
     none = np.zeros(0)
     return replace(
         program,

@@ -1,4 +1,4 @@
-"""One solve by way of Pyomo: build the model, run the solver, read what it states and nothing more."""
+"""One solve through Pyomo: build the model, run the solver, read the stated results only."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from ...result import Limit
 from .plugin import SolverFailed, run_plugin, scratch, stated_version
 from .prepare import rows_alone, whole_bounds
 
-# A solver adds up rows in its own order: a tenth of our tolerance leaves room for ours.
+# A solver sums rows in its own order: it gets a tenth of our tolerance, which leaves a margin for our sums.
 TOLERANCE_SHARE = 0.1
 SMALLEST_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """What a solver is asked.
+    """One call of a solver behind Pyomo.
 
     Attributes
     ----------
     program : Program
     model : ConcreteModel
-        Made of the program.
+        The model of the program.
     options : Options
     own : mapping
         The solver's own options, checked.
     seconds : float or None
-        What is left of the time limit.
+        Seconds left of the time limit; None without one.
     started : bool
         Whether the model's variables hold a warm start.
     executable : str
         The solver's path; empty for a Python package.
     folder : Path
-        For temporary files; removed afterwards.
+        Folder for temporary files; removed afterwards.
     """
 
     program: Program
@@ -59,24 +59,24 @@ class Call:
     folder: Path
 
     def solved_by(self, plugin: Any, **keywords: Any) -> Any:
-        """Let one of Pyomo's plugins solve the model; return its results, not yet loaded into the model."""
+        """Run one of Pyomo's plugins on the model; return its results, not yet loaded into the model."""
         return run_plugin(plugin, self.model, self.folder, tee=self.options.log, **keywords)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a solver made of it; see `Answer`.
+    """The outcome of one call; see `Answer`.
 
     Attributes
     ----------
     has_point : bool
-        Whether the solver states that it has a solution; only then are the model's values read.
+        Whether the solver states that it has a solution; the model's values are read only then.
     bound : float or None
-        That the solver states.
+        The bound that the solver states.
     within : float or None
-        Or how far from the solution's objective it proves its search to have ended.
-    fate : str
-        What became of a warm start, if the solver says.
+        Alternative to `bound`: the proved distance of the bound from the solution's objective.
+    warm_start_note : str
+        Note on the use of the warm start, if the solver reports it.
     """
 
     claim: Claim
@@ -88,20 +88,20 @@ class Outcome:
     within: float | None = None
     duals: Floats | None = None
     notes: tuple[str, ...] = ()
-    fate: str = ""
+    warm_start_note: str = ""
 
 
 class PyomoSolver(Backend):
-    """A solver behind Pyomo. The members of the family know how each is asked and how its answer is read.
+    """A solver behind Pyomo. Each member of the family defines how the solver is called and how its answer is read.
 
     Attributes
     ----------
     title : str
-        The solver's name as people write it.
+        The solver's usual name.
     executable : str
         The program that must be on PATH; empty if the last package in `requires` is the solver.
     install : str
-        How to install the program.
+        Command that installs the program.
     """
 
     requires: tuple[str, ...] = ("pyomo",)
@@ -111,7 +111,7 @@ class PyomoSolver(Backend):
     install = ""
 
     def probe(self) -> Availability:
-        """Return whether Pyomo and the solver are installed; the solver is not run but for its version, once."""
+        """Return whether Pyomo and the solver are installed; the solver runs only once, to report its version."""
         found = super().probe()
         if not found.usable:
             return found
@@ -125,11 +125,11 @@ class PyomoSolver(Backend):
         return replace(found, version=f"{found.version} ({self.title} {theirs})")
 
     def run(self, call: Call) -> Outcome:
-        """Run the solver and leave what it found in the call's model."""
+        """Run the solver and leave its solution in the call's model."""
         raise NotImplementedError
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Solve a Pyomo model of the program; Pyomo tells nothing on the way."""
+        """Solve a Pyomo model of the program; Pyomo reports no progress."""
         program = task.program
         assert program is not None
         deadline = Deadline.of(options)
@@ -144,7 +144,9 @@ class PyomoSolver(Backend):
         if found.claim in (Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED):
             found = self._settled(found, stated, own, deadline)
         duals = None if found.duals is None else found.duals[: program.num_rows]
-        fate = () if task.start is None else (found.fate or self.fate(program, task.start, options),)
+        warm_start_note = (
+            () if task.start is None else (found.warm_start_note or self.warm_start_note(program, task.start, options),)
+        )
         return Answer(
             claim=found.claim,
             limit=found.limit,
@@ -153,15 +155,15 @@ class PyomoSolver(Backend):
             bound=found.bound,
             duals=duals,
             reduced_costs=None if duals is None or len(program.log_weights) else _reduced_costs(program, duals),
-            notes=(*fate, *found.notes),
+            notes=(*warm_start_note, *found.notes),
         )
 
     def stated(self, program: Program, start: Floats | None) -> tuple[Program, Floats | None]:
-        """Return the program and the start as the solver had better have them: columns and rows may come last."""
+        """Return the program and the start in the form that suits the solver: columns and rows may be appended."""
         return program, start
 
-    def fate(self, program: Program, start: Floats, options: Options) -> str:
-        """Return what becomes of a warm start."""
+    def warm_start_note(self, program: Program, start: Floats, options: Options) -> str:
+        """Return the note on a warm start."""
         given = int(np.isfinite(start).sum())
         if given < program.num_columns:
             return f"warm start: {given} of {program.num_columns} columns given, {self.title} completes the rest"
@@ -183,7 +185,7 @@ class PyomoSolver(Backend):
                 variables[j].set_value(float(start[j]), skip_validation=True)
         seconds = deadline.left()
         if seconds == 0.0:
-            message = f"the time was over before {self.title} started"
+            message = f"the time limit passed before {self.title} started"
             return Outcome(claim=Claim.STOPPED, limit=Limit.TIME, message=message)
         if not _decides(program, model):
             return _read(Outcome(claim=Claim.SOLVED, has_point=True, within=0.0), program, model, options)
@@ -208,7 +210,7 @@ class PyomoSolver(Backend):
                 return Outcome(claim=Claim.FAILED, message=f"{self.title} failed: {words}")
 
     def _settled(self, found: Outcome, program: Program, own: Mapping[str, Any], deadline: Deadline) -> Outcome:
-        """Tell infeasible from unbounded by solving the rows without the objective."""
+        """Decide between infeasible and unbounded by solving the rows without the objective."""
         rows, options = rows_alone(program), deadline.given
         nearest = np.clip(np.zeros(program.num_columns), program.lower, program.upper)
         claim = Claim.UNBOUNDED
@@ -221,7 +223,7 @@ class PyomoSolver(Backend):
 
 
 def outwards(program: Program, bound: float, share: float) -> float:
-    """Return a printed bound, weaker by the share of it that printing may have cut off."""
+    """Return a printed bound, weakened by the share of it that printing may have cut off."""
     off = share * abs(bound)
     return bound + off if program.sense == "max" else bound - off
 
@@ -233,7 +235,7 @@ def _decides(program: Program, model: Any) -> bool:
 
 
 def _read(found: Outcome, program: Program, model: Any, options: Options) -> Outcome:
-    """Return the outcome with the values and duals that stand in the model, where they are a solution's."""
+    """Return the outcome with the model's values and duals, where they belong to a solution."""
     if not found.has_point:
         return found
     variables = pyomo_variables(program, model)
@@ -244,7 +246,7 @@ def _read(found: Outcome, program: Program, model: Any, options: Options) -> Out
     values = np.array(read, dtype=np.float64)
     duals = duals_in(program, model)
     if found.claim is not Claim.SOLVED and not _fits(program, values, options):
-        return replace(found, duals=duals)  # an iterate that a limit left behind
+        return replace(found, duals=duals)  # an iterate left by a limit
     bound = found.bound
     if found.within is not None:
         best = program.objective_at(np.where(program.integer, np.rint(values), values))
@@ -253,7 +255,7 @@ def _read(found: Outcome, program: Program, model: Any, options: Options) -> Out
 
 
 def duals_in(program: Program, model: Any) -> Floats | None:
-    """Return the duals that a model's suffix holds, by row; None unless it holds all."""
+    """Return the duals in a model's suffix, by row; None unless all are there."""
     suffix = model.component("dual")
     if suffix is None:
         return None
@@ -267,7 +269,7 @@ def _fits(program: Program, values: Floats, options: Options) -> bool:
 
 
 def _reduced_costs(program: Program, duals: Floats) -> Floats:
-    """Return what the duals leave of the costs: every plugin gives duals, not every one reduced costs."""
+    """Return the reduced costs by the duals: every plugin gives duals, not every one reduced costs."""
     entries = program.matrix.values * duals[program.matrix.row_of_entry()]
     n = program.num_columns
     reduced: Floats = program.objective - np.bincount(program.matrix.columns, weights=entries, minlength=n)[:n]

@@ -1,4 +1,4 @@
-"""SCIP: a branch-and-cut solver of linear and mixed-integer programs."""
+"""SCIP backend: a branch-and-cut solver of linear and mixed-integer programs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ...options import Options
 from ...result import Limit
 from .model import ScipModel
 
-# SCIP adds up rows in its own order: a tenth of our tolerance leaves room for ours.
+# SCIP sums rows in its own order: it gets a tenth of our tolerance, which leaves a margin for our sums.
 TOLERANCE_SHARE = 0.1
-# SCIP's numerics/epsilon: it takes smaller differences for none.
+# SCIP's numerics/epsilon: it treats smaller differences as 0.
 SMALLEST_TOLERANCE = 1e-9
-# Whole numbers are rounded after SCIP has compared.
+# Whole numbers are rounded after SCIP's test of its gap.
 GAP_SHARE = 0.99
 LIMITS = {
     "timelimit": Limit.TIME,
@@ -45,11 +45,11 @@ CLAIMS = {
 
 
 class Scip(Backend):
-    """SCIP through pyscipopt: branch and cut with all it has, and for an LP its simplex method alone."""
+    """SCIP through pyscipopt: branch and cut with all its features; for an LP its simplex method alone."""
 
     name = "scip"
     licence = "Apache-2.0"
-    requires = ("pyscipopt>=6.2",)  # the first whose models can be freed at will
+    requires = ("pyscipopt>=6.2",)  # the first version whose models can be freed explicitly
     extra = "scip"
     classes = frozenset({ProblemClass.LP, ProblemClass.MILP})
     supported_options = frozenset({"seed", "warm_start", "log"})
@@ -63,10 +63,10 @@ class Scip(Backend):
         "randomization/randomseedshift": "seed",
         "display/verblevel": "log",
     }
-    known_options = None  # the solver refuses those that it does not know
+    known_options = None  # the solver refuses unknown options
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Build the model, stream incumbents and bounds, and read what SCIP proved."""
+        """Build the model, stream incumbents and bounds, and read the proved values."""
         deadline = Deadline.of(options)
         program = task.program
         assert program is not None
@@ -81,11 +81,11 @@ class Scip(Backend):
         finally:
             scip.free()
         if answer.claim is Claim.INFEASIBLE_OR_UNBOUNDED:
-            return self._told_apart(task, options, answer, deadline)
+            return self._infeasible_or_unbounded(task, options, answer, deadline)
         return answer
 
-    def _told_apart(self, task: Task, options: Options, answer: Answer, deadline: Deadline) -> Answer:
-        """Return which of infeasible and unbounded it is: without an objective, a program is not unbounded."""
+    def _infeasible_or_unbounded(self, task: Task, options: Options, answer: Answer, deadline: Deadline) -> Answer:
+        """Decide between infeasible and unbounded: without an objective, a program is not unbounded."""
         scip = self._model(task, options, feasibility_only=True)
         try:
             status = scip.optimize(deadline)
@@ -112,30 +112,30 @@ def _parameters(program: Program, options: Options) -> dict[str, Any]:
     relative, absolute = gaps(program, options)
     tolerance = max(SMALLEST_TOLERANCE, TOLERANCE_SHARE * options.feasibility_tol)
     return {
-        # SCIP's gap is |primal - dual| / min(|primal|, |dual|), and infinite across zero: never less than ours.
+        # SCIP's gap is |primal - dual| / min(|primal|, |dual|), infinite if the signs differ: never less than ours.
         "limits/gap": GAP_SHARE * relative,
         "limits/absgap": GAP_SHARE * absolute,
         "numerics/feastol": tolerance,
-        "numerics/sumepsilon": min(tolerance, 1e-6),  # SCIP asks that it be no larger
+        "numerics/sumepsilon": min(tolerance, 1e-6),  # SCIP requires that it be no larger
         "randomization/randomseedshift": options.seed,
-        "heuristics/completesol/maxunknownrate": 1.0,  # complete a start however little of it is given
+        "heuristics/completesol/maxunknownrate": 1.0,  # complete a start however few of its values are given
     }
 
 
 def _start(scip: ScipModel, start: Floats | None, options: Options, on_progress: Progress) -> tuple[str, ...]:
-    """Offer the warm start to SCIP; return what becomes of it."""
+    """Pass the warm start to SCIP; return the note on its use."""
     if start is None:
         return ()
     program, given = scip.program, np.isfinite(start)
     worst = program.residuals_at(start).worst
-    sound = worst <= options.feasibility_tol
-    objective = program.objective_at(start) if sound else math.nan
+    feasible = worst <= options.feasibility_tol
+    objective = program.objective_at(start) if feasible else math.nan
     accepted = f"warm start accepted, objective {objective:.12g}"
     if scip.linear:
-        scip.fallback = start if sound else None
-        use = f"{accepted}, to fall back on" if sound else "warm start dropped"
+        scip.fallback = start if feasible else None
+        use = f"{accepted}, kept as a fallback" if feasible else "warm start dropped"
         return (f"{use}: SCIP's simplex method does not start from a point",)
-    if sound:  # SCIP does not report it as an incumbent
+    if feasible:  # SCIP does not report it as an incumbent
         scip.fallback = start
         scip.offer(start)
         on_progress(objective, scip.nothing, start)

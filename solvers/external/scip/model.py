@@ -1,4 +1,4 @@
-"""A program in SCIP's own form: building it quickly, listening to it, and reading what SCIP found."""
+"""A program as a SCIP model: fast construction, progress events, and the readings of its solution."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from ....formulations.program.model import Program
 from ...backend import Progress
 from ...deadline import Deadline
 
-# What SCIP takes for infinite.
+# The value that SCIP treats as infinite.
 INFINITY = 1e20
-# A linear program must reach the simplex method as it is, and be solved to its end: then the duals are ours.
+# A linear program must reach the simplex method unchanged and be solved to its end: then the duals are those of its
+# rows.
 LINEAR = {
     "presolving/maxrounds": 0,
     "propagating/maxrounds": 0,
     "propagating/maxroundsroot": 0,
-    "misc/usesymmetry": 0,  # it adds constraints to linear programs too
+    "misc/usesymmetry": 0,  # SCIP adds constraints to linear programs too
     "lp/disablecutoff": 1,
 }
 # Reading 30,000 values takes 7 ms, and SCIP finds incumbents in bursts.
@@ -33,7 +34,7 @@ READING_SHARE = 0.03
 FREE_S = 1e-3
 # Parameters in the objective's own unit.
 IN_OBJECTIVE = ("limits/absgap", "limits/primal", "limits/dual")
-# Parameters, by how they begin, that SCIP takes and that cannot do here what they say.
+# Prefixes of parameters that SCIP accepts but that have no effect, or a harmful one, here.
 REFUSED = {
     "parallel/": "has no effect: SCIP runs on one thread here",
     "concurrent/": "has no effect: SCIP runs on one thread here",
@@ -45,20 +46,20 @@ KINDS = {bool: "True or False", int: "a whole number", float: "a number", str: "
 
 
 class ScipModel:
-    """A program in a `pyscipopt.Model`; it is solved once, as SCIP is not trusted to go on after a limit.
+    """A program in a `pyscipopt.Model`; it is solved once, as SCIP is unreliable when it continues after a limit.
 
     Parameters
     ----------
     program : Program
         LP or MILP.
     parameters : mapping of str to object
-        Ours, by SCIP's names.
+        Parameters of the backend, by SCIP's names.
     own : mapping of str to object
-        The user's; InvalidInput where SCIP does not take one.
+        Parameters of the user; InvalidInput where SCIP does not take one.
     log : bool
         Whether SCIP writes to standard output.
     feasibility_only : bool
-        Leave the objective out.
+        Whether to omit the objective.
 
     Attributes
     ----------
@@ -69,7 +70,7 @@ class ScipModel:
     fallback : ndarray of float or None
         A feasible point by column, for when SCIP finds none.
     nothing : float
-        The bound that says nothing.
+        The trivial (infinite) bound.
     running : bool
     """
 
@@ -114,7 +115,7 @@ class ScipModel:
             raise InvalidInput(FIELD.format(name), value, "SCIP does not take this value") from None
 
     def optimize(self, deadline: Deadline) -> str:
-        """Run SCIP, the one time, until the deadline at most; return its status."""
+        """Run SCIP once, until the deadline at most; return its status."""
         if (left := deadline.left()) is not None:
             self.model.setParam("limits/time", min(left, INFINITY))
         self.running = True
@@ -136,13 +137,13 @@ class ScipModel:
 
     def values(self) -> Floats | None:
         """Return the best solution by column; None if there is none."""
-        if not self.model.getNSols():  # without one, SCIP's values are those of a relaxation
+        if not self.model.getNSols():  # without a solution, SCIP's values are those of a relaxation
             return None
         return np.fromiter(map(self.model.getBestSol().__getitem__, self.columns), np.float64, len(self.columns))
 
     def objective(self) -> float | None:
         """Return the objective of the best solution; None if there is none."""
-        # Not the primal bound: that still lags behind when the event of a new best solution is raised.
+        # Not the primal bound: that is still outdated when the event of a new best solution is raised.
         if not self.model.getNSols():
             return None
         return float(self.model.getSolObjVal(self.model.getBestSol()))
@@ -161,7 +162,7 @@ class ScipModel:
         return np.array([self.model.getDualfarkasLinear(row) for row in self.rows], dtype=np.float64)
 
     def offer(self, start: Floats) -> None:
-        """Give SCIP a start by column; what is not finite is left open."""
+        """Pass a start by column to SCIP; values that are not finite are left open."""
         given = np.flatnonzero(np.isfinite(start))
         model = self.model
         solution = model.createSol() if len(given) == len(start) else model.createPartialSol()
@@ -171,22 +172,22 @@ class ScipModel:
 
     def listen(self, on_progress: Progress) -> list[Exception]:
         """Report incumbents and bounds while SCIP runs; return the list that takes what `on_progress` raises."""
-        ear = _ear()(self, on_progress)
-        self.model.includeEventhdlr(ear, "progress", "reports incumbents and bounds")
-        raised: list[Exception] = ear.raised
+        handler = _event_handler()(self, on_progress)
+        self.model.includeEventhdlr(handler, "progress", "reports incumbents and bounds")
+        raised: list[Exception] = handler.raised
         return raised
 
 
-def _ear() -> Any:
-    """Return the class of event handlers; made here, as pyscipopt is imported only where it is used."""
+def _event_handler() -> Any:
+    """Return the class of event handlers; it is made here, as pyscipopt is imported only on use."""
     from pyscipopt import SCIP_EVENTTYPE, Eventhdlr
 
     events = (SCIP_EVENTTYPE.BESTSOLFOUND, SCIP_EVENTTYPE.DUALBOUNDIMPROVED)
 
-    class Ear(Eventhdlr):  # type: ignore[misc]
-        """Reports incumbents and bounds; the incumbents' values while reading them takes a small share of the time.
+    class ProgressHandler(Eventhdlr):  # type: ignore[misc]
+        """Reports incumbents and bounds; reads the incumbents' values while that takes a small share of the time.
 
-        Values that are passed over are read at a later event.
+        Values that are skipped are read at a later event.
         """
 
         def __init__(self, scip: ScipModel, on_progress: Progress) -> None:
@@ -205,7 +206,7 @@ def _ear() -> Any:
                 self.model.dropEvent(event, self)
 
         def eventexec(self, event: Any) -> None:
-            if self.raised or not self.scip.running:  # while it is freed, SCIP reports the incumbent's value as bound
+            if self.raised or not self.scip.running:  # a model being freed reports the incumbent's value as its bound
                 return
             now, bound = time.perf_counter(), self.scip.bound()
             found = event.getType() == SCIP_EVENTTYPE.BESTSOLFOUND
@@ -217,17 +218,17 @@ def _ear() -> Any:
             try:
                 incumbent = self.scip.values() if read else None
                 self.on_progress(self.scip.objective(), self.scip.nothing if bound is None else bound, incumbent)
-            except Exception as error:  # SCIP would print it and go on
+            except Exception as error:  # SCIP would print it and continue
                 self.raised.append(error)
                 self.model.interruptSolve()
             if read:
                 self.unread, self.spent = False, self.spent + time.perf_counter() - now
 
-    return Ear
+    return ProgressHandler
 
 
 def _add_columns(model: Any, program: Program, *, feasibility_only: bool) -> list[Any]:
-    """Bring columns and the objective, if it counts, into the model; return its variables."""
+    """Add columns and, if it counts, the objective to the model; return its variables."""
     n = program.num_columns
     binary = program.integer & (program.lower >= 0) & (program.upper <= 1)
     kinds = np.where(binary, "B", np.where(program.integer, "I", "C")).tolist()
@@ -242,10 +243,10 @@ def _add_columns(model: Any, program: Program, *, feasibility_only: bool) -> lis
 
 
 def _add_rows(model: Any, program: Program, columns: list[Any], keep: bool) -> list[Any]:
-    """Bring the rows into the model; return its constraints.
+    """Add the rows to the model; return its constraints.
 
-    `keep`: SCIP turns a row of one entry into a bound, and then it has no dual; not one to which entries may be added.
-    (Presolving takes that for a licence to drop rows.)
+    SCIP turns a row of one entry into a bound, which has no dual. `keep` prevents that by declaring the rows
+    modifiable. (Presolving may drop modifiable rows.)
     """
     from pyscipopt import Expr, ExprCons
 
@@ -253,7 +254,7 @@ def _add_rows(model: Any, program: Program, columns: list[Any], keep: bool) -> l
     starts, of_entry, value = matrix.starts.tolist(), matrix.columns.tolist(), matrix.values.tolist()
     nothing, rows = Expr(), []
     for i, (low, high) in enumerate(zip(_finite(program.row_lower), _finite(program.row_upper), strict=True)):
-        # An empty constraint, filled entry by entry: half the time that one made of an expression takes.
+        # An empty constraint, filled entry by entry: that takes half the time of one made of an expression.
         row = model.addCons(ExprCons(nothing, low, high), str(i), modifiable=keep)
         here = slice(starts[i], starts[i + 1])
         deque(map(model.addCoefLinear, repeat(row), map(columns.__getitem__, of_entry[here]), value[here]), maxlen=0)
@@ -267,7 +268,7 @@ def _finite(bounds: Floats) -> list[float]:
 
 
 def _check(model: Any, name: str, value: Any) -> None:
-    """Raise InvalidInput for a parameter that SCIP does not have, or would quietly convert or ignore."""
+    """Raise InvalidInput for a parameter that SCIP lacks, or would convert or ignore."""
     field = FIELD.format(name)
     for beginning, reason in REFUSED.items():
         if str(name).startswith(beginning):

@@ -1,4 +1,4 @@
-"""The interior point for linear markets, sifted; markets of Leontief buyers go to its twin."""
+"""Interior-point backend: linear markets with sifting; Leontief markets are passed to the Leontief method."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ...options import Options
 from ...result import CLOSED_GAP
 from ..blas_threads import blas_threads
 from .pairs import Edges
-from .pricing import Wants
+from .pricing import NormalizedMarket
 from .sifting import Sifting, Watch
 
 MOST_STEPS = 500
-# Seconds between incumbents that are handed over on the way: each is as large as the utilities, and is checked.
+# Seconds between incumbents reported on the way: each has the size of the utilities, and is checked.
 INCUMBENT_S = 2.0
-# The search aims a little below the gap asked for: the check adds up in another order.
+# The search aims a little below the requested gap: the check sums in another order.
 MARGIN = 0.99
 
 
@@ -43,7 +43,7 @@ class InteriorPointBackend(Backend):
     known_options = frozenset({"max_steps"})
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Solve the market; a seed changes nothing (the method draws nothing)."""
+        """Solve the market; nothing is drawn, so the seed has no effect."""
         own = self.backend_options(options)
         field = f"backend_options[{self.name!r}]['max_steps']"
         most_steps = as_integer(field, own.get("max_steps", MOST_STEPS), minimum=0)
@@ -54,7 +54,7 @@ class InteriorPointBackend(Backend):
                 from ..leontief.solve import solve_leontief
 
                 return solve_leontief(market, options, on_progress, deadline, most_steps)
-            with np.errstate(all="ignore"):  # what is not finite is looked for
+            with np.errstate(all="ignore"):  # entries that are not finite are searched for
                 return _Linear(market, options, on_progress, deadline, most_steps).solve()
 
 
@@ -72,15 +72,15 @@ class _Linear:
         self.given, self.options, self.on_progress = given, options, on_progress
         self.market = given.static if isinstance(given, VolatileFisherMarket) else given
         self.total = self.market.total_budget
-        self.wants = Wants(self.market)
-        # Welfare is counted where budgets sum to 1 and a buyer's best good is worth 1.
-        self.shift = float(self.wants.budgets @ np.log(self.market.largest))
+        self.normalized = NormalizedMarket(self.market)
+        # Welfare is measured where budgets sum to 1 and a buyer's best good has utility 1.
+        self.shift = float(self.normalized.budgets @ np.log(self.market.largest))
         gap = max(options.rel_gap, CLOSED_GAP, options.abs_gap / self.total)
-        watch = Watch(tolerance=MARGIN * gap, deadline=deadline, most_steps=most_steps, tell=self._tell)
-        self.sifting = Sifting(self.wants, watch)
+        watch = Watch(tolerance=MARGIN * gap, deadline=deadline, most_steps=most_steps, report=self._report)
+        self.sifting = Sifting(self.normalized, watch)
         self.notes: list[str] = []
         self.start: Equilibrium | None = None
-        self.told = time.perf_counter()
+        self.reported_at_s = time.perf_counter()
 
     def solve(self) -> Answer:
         """Search from the warm start, if there is one, and return the best allocation with the best prices."""
@@ -93,7 +93,9 @@ class _Linear:
         closed = sifting.best.gap <= sifting.watch.tolerance
         limit = None if closed else sifting.run()
         pairs = ", ".join(f"{count:,}" for count in sifting.selections) or "no"
-        self.notes.append(f"{sifting.watch.steps} steps on {pairs} of {self.wants.num_pairs:,} pairs of buyer and good")
+        self.notes.append(
+            f"{sifting.watch.steps} steps on {pairs} of {self.normalized.num_pairs:,} pairs of buyer and good"
+        )
         return Answer(
             claim=Claim.STOPPED if limit else Claim.SOLVED,
             limit=limit,
@@ -102,7 +104,7 @@ class _Linear:
         )
 
     def _plan(self) -> Equilibrium:
-        """Return the best allocation with the best prices, as a plan of the market that was given."""
+        """Return the best allocation with the best prices, as a plan of the original market."""
         plan = self._static_plan()
         if self.given is self.market:
             return plan
@@ -119,7 +121,7 @@ class _Linear:
         prices = None
         if best.proof is not None:
             prices = np.zeros(market.num_goods)
-            prices[self.wants.goods] = best.proof
+            prices[self.normalized.goods] = best.proof
             prices = market.normal_prices(prices / market.capacities)
         if best.solution is not None:
             allocation = self._allocation(*best.solution)
@@ -136,8 +138,8 @@ class _Linear:
         return market.equilibrium(self._by_budget(), prices)
 
     def _allocation(self, edges: Edges, shares: Floats) -> Any:
-        """Return shares of the capacities as an allocation of the market's own kind."""
-        goods = self.wants.goods[edges.good]
+        """Return shares of the capacities as an allocation of the market's own type."""
+        goods = self.normalized.goods[edges.good]
         amounts = shares * self.market.capacities[goods]
         shape = (self.market.num_buyers, self.market.num_goods)
         if self.market.is_sparse:
@@ -149,15 +151,15 @@ class _Linear:
         return allocation
 
     def _by_budget(self) -> Any:
-        """Return every good handed out by the budgets of those who want it: the plan if there is no time for another.
+        """Return every good divided by budgets among the buyers who want it: the plan if no time is left for another.
 
-        In a dense market everybody gets some of everything.
+        In a dense market every buyer gets a share of every good.
         """
-        market, budgets = self.market, self.wants.budgets
+        market, budgets = self.market, self.normalized.budgets
         if not market.is_sparse:
             return budgets[:, None] * market.capacities
         allocation: Any = market.utilities.copy()
-        buyer, good = self.wants.everything()
+        buyer, good = self.normalized.everything()
         allocation.data = (
             budgets[buyer] * (market.capacities / np.bincount(good, budgets[buyer], market.num_goods))[good]
         )
@@ -182,11 +184,11 @@ class _Linear:
         return self.market.equilibrium(allocation, prices.ravel())
 
     def _worth_of_goods(self, prices: Floats) -> Floats:
-        """Return what the goods' whole capacities cost, of the wanted goods, in the unit of budgets that sum to 1."""
+        """Return the prices of whole capacities of the wanted goods, in the unit of budgets that sum to 1."""
         worth = self.market.normal_prices(prices) * self.market.capacities / self.total
-        return np.asarray(worth[self.wants.goods])
+        return np.asarray(worth[self.normalized.goods])
 
-    def _tell(self, steps: int, welfare: float, bound: float, pairs: int) -> None:
+    def _report(self, steps: int, welfare: float, bound: float, pairs: int) -> None:
         objective, proved = self.total * (welfare + self.shift), self.total * (bound + self.shift)
         if self.options.log:
             gap = bound - welfare
@@ -194,8 +196,8 @@ class _Linear:
                 f"step {steps:3d}  welfare {objective:.10g}  bound {proved:.10g}  gap {gap:.2e}  pairs {pairs}\n"
             )
         incumbent = None
-        if time.perf_counter() - self.told > INCUMBENT_S:
-            incumbent, self.told = self._plan(), time.perf_counter()
+        if time.perf_counter() - self.reported_at_s > INCUMBENT_S:
+            incumbent, self.reported_at_s = self._plan(), time.perf_counter()
         self.on_progress(objective if np.isfinite(objective) else None, proved, incumbent)
 
 

@@ -1,4 +1,4 @@
-"""The interior point of a linear Fisher market: one predictor-corrector step at a time."""
+"""The interior-point method of a linear Fisher market: one predictor-corrector step at a time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ....formulations.arrays import Floats
 from .pairs import Edges
 from .preconditioner import forest_factored
 
-# The share of the way to the boundary that a step takes, from far and from near the solution.
+# Share of the way to the boundary that a step goes, far from and near the solution.
 LEAST_REACH, MOST_REACH = 0.9, 0.9995
-# What is added to the diagonal, relative to it, where the Cholesky factorisation fails.
+# Relative shift of the diagonal where the Cholesky factorisation fails.
 REGULARISATIONS = (0.0, 1e-14, 1e-11, 1e-8)
 # Rounds of Newton's method for a buyer's rate on the central path at given prices.
 RATE_ROUNDS = 8
@@ -21,7 +21,7 @@ RATE_ROUNDS = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """What an iterate is worth, in the unit of budgets that sum to 1.
+    """The allocation and the bound of an iterate, in the unit of budgets that sum to 1.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Measure:
     welfare : float
         Its Nash welfare.
     bound : float
-        What the prices prove for the market of these pairs alone.
+        Bound that the prices prove for the market of these pairs alone.
     """
 
     shares: Floats
@@ -39,7 +39,7 @@ class Measure:
 
     @property
     def gap(self) -> float:
-        """How far welfare and bound are apart."""
+        """The difference of bound and welfare."""
         return self.bound - self.welfare
 
 
@@ -53,11 +53,11 @@ class InteriorPoint:
         self.edges, self.budgets = edges, budgets
         self.shares, self.rates, self.prices = shares, rates, prices
         self.slacks = prices[edges.good] - rates[edges.buyer] * edges.worth
-        self._room: Floats | None = None  # for the system of a step: what is made anew, the system clears anew
+        self._room: Floats | None = None  # workspace of a step's system: a new array would be cleared each time
 
     @classmethod
     def from_nothing(cls, edges: Edges, budgets: Floats) -> InteriorPoint:
-        """Start from every good shared equally among those who want it, and prices well above what they pay."""
+        """Start from every good shared equally among the buyers who want it, and prices well above their payments."""
         shares = 1.0 / np.bincount(edges.good, minlength=edges.num_goods)[edges.good]
         rates = budgets / edges.by_buyers(edges.worth * shares)
         prices = np.zeros(edges.num_goods)
@@ -66,7 +66,7 @@ class InteriorPoint:
 
     @classmethod
     def from_prices(cls, edges: Edges, budgets: Floats, prices: Floats, gap: float) -> InteriorPoint:
-        """Start where the central path of this gap would be if these were its prices.
+        """Start at the point of the central path of this gap that belongs to these prices.
 
         There ``x z = m``, so a buyer's rate solves ``sum_k r_k/(1 - r_k) = B_i/m`` for ``r_k = w_i u_ik/p_k``.
         """
@@ -86,7 +86,7 @@ class InteriorPoint:
         return cls(edges, budgets, shares, rates / best, prices)
 
     def measure(self) -> Measure:
-        """Return what the iterate is worth."""
+        """Return the allocation and the bound of the iterate."""
         edges = self.edges
         shares = self.shares / edges.by_goods(self.shares)[edges.good]
         utilities = edges.by_buyers(edges.worth * shares)
@@ -96,7 +96,7 @@ class InteriorPoint:
         return Measure(shares=shares, welfare=welfare, bound=bound)
 
     def step(self) -> bool:
-        """Take a step of Mehrotra's predictor-corrector method; False, and stay, if there is none to take."""
+        """Take a step of Mehrotra's predictor-corrector method; return False, without a step, if none is possible."""
         edges = self.edges
         x, w, z = self.shares, self.rates, self.slacks
         utilities = edges.by_buyers(edges.worth * x)
@@ -167,7 +167,7 @@ def _reach(values: Floats, change: Floats) -> float:
 def _factored(
     edges: Edges, coupling: Floats, large: Floats, small: Floats, diagonal: Floats, room: Floats
 ) -> Callable[[Floats], Floats] | None:
-    """Return the inverse of ``diag(small) - V' diag(1/large) V`` as a function, given what is on its diagonal.
+    """Return the inverse of ``diag(small) - V' diag(1/large) V`` as a function, given its diagonal.
 
     None if it cannot be factored.
     """
@@ -177,7 +177,7 @@ def _factored(
         return forest_factored(edges, coupling, large, small)
     from scipy.linalg.lapack import dpotrf, dpotrs
 
-    # Rows of unit diagonal: goods of very different prices stand side by side.
+    # Scale rows to unit diagonal: goods have prices of very different sizes.
     scale = 1.0 / np.sqrt(small)
     scaled = coupling * scale[edges.small]
     for extra in REGULARISATIONS:

@@ -1,4 +1,4 @@
-"""The pairs of buyer and good that an interior point works on, and the sums over them."""
+"""The pairs of buyer and good of an interior-point method, and the sums over them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from ....formulations.arrays import Floats, Indices
 
-# Seconds per product of two entries, summed pair by pair, and per product inside a dense block: which way is faster.
+# Seconds per product of two entries, summed pair by pair, and per product inside a dense block; they decide which is
+# used.
 PAIR_S = 4e-9
 BLOCK_S = 1.3e-11
 # Entries of a dense block of rows.
 BLOCK_ENTRIES = 1 << 16
-# A system of more unknowns is kept sparse, unless dense it is smaller than what the pairs take anyway.
+# A system of more unknowns is kept sparse, unless its dense form is smaller than the pairs' own arrays.
 MOST_DENSE = 1000
 DENSE_ENTRIES = 16
 
@@ -26,14 +27,14 @@ class Edges:
     ----------
     buyer, good : ndarray of int, shape (E,)
     worth : ndarray of float, shape (E,)
-        What the whole capacity of the good is worth to the buyer.
+        Utility of the whole capacity of the good to the buyer.
     num_buyers, num_goods : int
     """
 
     def __init__(self, buyer: Indices, good: Indices, worth: Floats, num_buyers: int, num_goods: int) -> None:
         self.num_buyers, self.num_goods = num_buyers, num_goods
         self.by_buyer = num_buyers >= num_goods
-        # Short integers are sorted by their digits, which takes a tenth of the time.
+        # Short integers are sorted by radix, which takes a tenth of the time.
         digits = np.uint16 if max(num_buyers, num_goods) <= 1 << 16 else np.int64
         order = np.argsort((buyer if self.by_buyer else good).astype(digits), kind="stable")
         self.buyer, self.good, self.worth = buyer[order], good[order], worth[order]
@@ -70,7 +71,7 @@ class Edges:
         return self._most_of_small(entries) if self.by_buyer else self._most_of_large(entries)
 
     def apart(self, entries: Floats, totals: Floats, extra: Floats) -> Floats:
-        """Return which share of its row's total each entry leaves, rows being the larger side; shape (E,).
+        """Return the share of its row's total that each entry leaves, rows being the larger side; shape (E,).
 
         Parameters
         ----------
@@ -81,8 +82,8 @@ class Edges:
 
         Notes
         -----
-        Near the solution one entry may be all but nothing of its row: what it leaves is then added up, as taking it
-        from the total would leave rounding errors alone.
+        Near the solution one entry may be nearly all of its row. The other entries are then summed, as a difference
+        from the total would consist of rounding errors.
         """
         total = totals[self.large]
         main = entries > 0.5 * total
@@ -92,7 +93,7 @@ class Edges:
     def gram(self, entries: Floats, divisors: Floats, total: Floats) -> Floats:
         """Return ``V' diag(1/divisors) V`` of the matrix of entries, its rows the larger side, in `total`.
 
-        Only its upper triangle is meant, and its diagonal is left to the caller.
+        Only its upper triangle is filled; the caller sets the diagonal.
         """
         size = self.num_small
         total.fill(0.0)

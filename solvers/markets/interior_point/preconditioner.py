@@ -1,4 +1,4 @@
-"""Newton's equations of a large sparse market, by conjugate gradients: a spanning forest of its pairs stands in."""
+"""Newton's equations of a large sparse market by conjugate gradients with a spanning forest as preconditioner."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ....formulations.arrays import Floats
 from .pairs import Edges
 
-# The residual, relative to the right-hand side, at which the gradients stop, and the most of them.
+# Relative residual at which the conjugate gradients stop, and the largest number of them.
 PRECISION = 1e-10
 MOST_ROUNDS = 400
 
@@ -24,7 +24,7 @@ def forest_factored(edges: Edges, coupling: Floats, large: Floats, small: Floats
     ----------
     edges : Edges
     coupling : ndarray of float, shape (E,)
-        V.
+        The entries of V.
     large, small : ndarray of float, shapes (max(N, K),) and (min(N, K),)
     """
     from scipy.sparse import csc_array, csr_array
@@ -72,7 +72,7 @@ def forest_factored(edges: Edges, coupling: Floats, large: Floats, small: Floats
 def _conjugate_gradients(
     times: Callable[[Floats], Floats], nearly: Callable[[Floats], Floats], right: Floats
 ) -> Floats:
-    """Return about the solution of a positive definite system, given its product and a near inverse."""
+    """Return the approximate solution of a positive definite system, given its product and an approximate inverse."""
     solution, rest = np.zeros_like(right), right.copy()
     step = nearly(rest)
     direction, along = step, float(rest @ step)

@@ -1,4 +1,4 @@
-"""Passes over all utilities of a linear market: what prices prove, and which pairs of buyer and good may trade."""
+"""Passes over all utilities of a linear market: the bound of prices, and the pairs of buyer and good that may trade."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from ....formulations.arrays import Floats, Indices
 from ....formulations.markets.fisher import BLOCK_ENTRIES, FisherMarket
 from .pairs import Edges
 
-# Entries of the sample that the width of a selection is judged by.
+# Entries of the sample that sets the width of a selection.
 WIDTH_ENTRIES = 40_000
 
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices of the wanted goods with what they prove; budgets and prices sum to 1.
+    """Prices of the wanted goods with the bound that they prove; budgets and prices sum to 1.
 
     Attributes
     ----------
     prices : ndarray of float, shape (K,)
-        Of the whole capacity of each good, lowered to what somebody would pay.
+        Price of the whole capacity of each good, lowered to the highest payment of any buyer.
     rates : ndarray of float, shape (N,)
-        Budget that one unit of utility takes at least, ``min_k p_k/u_ik``.
+        Least cost of one unit of utility, ``min_k p_k/u_ik``.
     bound : float
-        On Nash welfare.
+        Bound on Nash welfare.
     """
 
     prices: Floats
@@ -35,10 +35,10 @@ class Prices:
     bound: float
 
 
-class Wants:
-    """All that a market wants, in units in which every capacity is 1, budgets sum to 1, and a buyer's best good is 1.
+class NormalizedMarket:
+    """A linear market in units in which every capacity is 1, budgets sum to 1, and a buyer's best good has utility 1.
 
-    Goods that nobody wants are left out: K counts the others.
+    Goods without a buyer are omitted: K counts the others.
     """
 
     def __init__(self, market: FisherMarket) -> None:
@@ -56,11 +56,11 @@ class Wants:
 
     @property
     def num_pairs(self) -> int:
-        """How many pairs of buyer and good there are at most."""
+        """The largest possible number of pairs of buyer and good."""
         return int(self.table.nnz) if self.market.is_sparse else self.num_buyers * self.num_goods
 
     def edges(self, buyer: Indices, good: Indices) -> Edges:
-        """Return pairs of buyer and good with their worth."""
+        """Return pairs of buyer and good with their utilities."""
         values = np.asarray(self.table[buyer, good]).ravel()
         worth = values * self.market.capacities[good] / self.market.largest[buyer]
         return Edges(buyer, self._place[good], worth, self.num_buyers, self.num_goods)
@@ -73,7 +73,7 @@ class Wants:
         return buyer, good
 
     def priced(self, prices: Floats) -> Prices:
-        """Lower prices to the most that any buyer would pay; return them with what they prove."""
+        """Lower prices to the highest payment of any buyer; return them with the bound that they prove."""
         factors = self.factors(prices)
         lowered = np.zeros(self.market.num_goods)
         if self.market.is_sparse:
@@ -92,7 +92,7 @@ class Wants:
         return Prices(worth / total, rates, float(self.budgets @ np.log(self.budgets / rates)))
 
     def select(self, priced: Prices, width: float) -> tuple[Indices, Indices]:
-        """Return the pairs whose worth per money is at least 1 - width of the buyer's best: one per buyer and good."""
+        """Return the pairs within 1 - width of the buyer's best utility per money: at least one per buyer and good."""
         if width >= 1.0:
             return self.everything()
         factors, least = self.factors(priced.prices), self._best(priced) * (1.0 - width)
@@ -108,7 +108,7 @@ class Wants:
         return np.concatenate(buyers), np.concatenate(goods)
 
     def widths_of(self, priced: Prices, counts: Sequence[int]) -> Floats:
-        """Return the widths at which about so many pairs are selected, judged by a sample."""
+        """Return the widths at which about these numbers of pairs are selected, estimated on a sample."""
         factors, best = self.factors(priced.prices), self._best(priced)
         if self.market.is_sparse:
             sample = slice(None, None, max(1, self.num_pairs // WIDTH_ENTRIES))
@@ -121,31 +121,31 @@ class Wants:
         return np.asarray(np.where(np.asarray(counts) < self.num_pairs, widths, 1.0))
 
     def first_prices(self) -> Floats:
-        """Return prices if every buyer spent on each good by its worth: above 0 for every wanted good."""
+        """Return the prices if every buyer divides the budget by utilities: above 0 for every wanted good."""
         capacities = self.market.capacities
         rates = self.budgets / (self.table @ capacities)
         return np.asarray((self.table.T @ rates) * capacities)[self.goods]
 
     def factors(self, prices: Floats) -> Floats:
-        """Return what utilities are multiplied by to compare goods by worth per money; 0 for those nobody wants."""
+        """Return the factors of utilities that give utility per money by good; 0 for goods without a buyer."""
         factors = np.zeros(self.market.num_goods)
         factors[self.goods] = self.market.capacities[self.goods] / prices
         return factors
 
     def _best(self, priced: Prices) -> Floats:
-        """Return each buyer's most utility per money, in the market's own unit of utility."""
+        """Return each buyer's highest utility per money, in the market's own unit of utility."""
         return np.asarray(self.market.largest / priced.rates)
 
     def sample(self, count: int) -> Indices:
-        """Return so many buyers, evenly spread."""
+        """Return this number of buyers, evenly spread."""
         return np.linspace(0, self.num_buyers - 1, min(count, self.num_buyers)).astype(np.int64)
 
     def room(self) -> Floats:
-        """Return room for one block of rows, made once for a pass: what is made anew, the system clears anew."""
+        """Return workspace for one block of rows, allocated once for a pass: new arrays would be cleared each time."""
         return np.empty((max(1, BLOCK_ENTRIES // self.market.num_goods), self.market.num_goods))
 
     def blocks(self, buyers: Indices) -> Iterator[Indices]:
-        """Yield buyers in blocks for which there is room."""
+        """Yield the buyers in blocks that fit the workspace."""
         step = max(1, BLOCK_ENTRIES // self.market.num_goods)
         for start in range(0, len(buyers), step):
             yield buyers[start : start + step]

@@ -1,4 +1,4 @@
-"""Rough prices of a linear market: buyers who choose softly, more and more sharply, until supply is met."""
+"""Rough prices of a linear market by soft demand, sharpened until it meets supply."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ import numpy as np
 
 from ....formulations.arrays import Floats, Indices
 from .pairs import Edges
-from .pricing import Wants
+from .pricing import NormalizedMarket
 
-# Buyers spend by worth per money to the power of 2**sharpness, which rises by 1 from the first to the last.
+# Buyers spend by utility per money to the power of 2**sharpness, which rises by 1 from the first to the last.
 FIRST_SHARPNESS, LAST_SHARPNESS = 1, 14
-# Entries of the sample of buyers that is asked while all their goods matter, and the least buyers per good in it.
+# Entries of the sample of buyers while all their goods matter, and the least number of buyers per good in it.
 SAMPLE_ENTRIES = 1_000_000
 SAMPLE_BUYERS = 4
 # A pair matters if the buyer spends more than this on the good, relative to the best. When less than LIST_SHARE of all
-# pairs do, and LIST_PAIRS for each buyer and each good, only they are asked for; when less than KEPT_SHARE of these
-# do, only those.
+# pairs matter, and LIST_PAIRS for each buyer and each good, only they are evaluated; when less than KEPT_SHARE of these
+# matter, only those.
 MATTERS, LIST_SHARE, LIST_PAIRS, KEPT_SHARE = 1e-5, 0.2, 30, 0.6
-# From this sharpness on, where so many pairs still matter, prices move twice before it rises.
+# From this sharpness on, if this share of pairs still matters, prices move twice before it rises.
 MOVED_TWICE = 6
-# The farthest that a price moves at once, in logarithms and relative to how sharply buyers choose.
+# Largest move of a price, in logarithms and relative to the sharpness of demand.
 FARTHEST = 2.0
-# The least demand for a good, as a share of all budgets: its price does not fall to 0.
+# Least demand for a good, as a share of all budgets: its price does not fall to 0.
 LEAST_DEMAND = 1e-9
 TINY = np.finfo(np.float64).tiny
-# Listed pairs: demand is taken to be so many times as steep as it is, against overshooting where buyers are few.
+# Factor on the slope of demand of listed pairs, against overshooting where buyers are few.
 WARY = 1.4
-# Buyers choose more sharply when a move leaves more of the gap than SLOW or, within NEARLY times the gap that is asked
-# for, more than it would take to be worth it: a Newton step leaves STEP_LEAVES of the gap, for the time of STEP_MOVES
-# moves and what its dense system takes, FACTOR_S for the cube of its size against MOVE_S for each listed pair.
+# Sharpness rises when a move leaves more of the gap than SLOW or, within NEARLY times the requested gap, more than the
+# break-even: a Newton step leaves STEP_LEAVES of the gap, for the time of STEP_MOVES moves and of its dense system,
+# FACTOR_S for the cube of its size against MOVE_S for each listed pair.
 SLOW, NEARLY = 0.6, 100.0
 STEP_LEAVES, STEP_MOVES, FACTOR_S, MOVE_S = 0.3, 3.0, 8e-12, 2e-8
 
 
 @dataclass(frozen=True)
 class Rough:
-    """Prices at which soft demand is near supply, and what it hands out.
+    """Prices at which soft demand is near supply, and the allocation by that demand.
 
     Attributes
     ----------
     prices : ndarray of float, shape (K,)
-        Of the whole capacity of each wanted good; they sum to 1.
+        Prices of the whole capacity of each wanted good; they sum to 1.
     edges, shares : Edges, ndarray of float
-        Pairs of buyer and good, and the share of the good that the buyer gets.
+        Pairs of buyer and good, and the buyer's share of the good.
     welfare : float
         Nash welfare of the shares, where budgets sum to 1.
     """
@@ -56,35 +56,35 @@ class Rough:
     welfare: float
 
 
-def rough_prices(wants: Wants, enough: float) -> Rough:
-    """Sharpen soft demand until the gap that it leaves is small enough, or shrinks too slowly.
+def rough_prices(normalized: NormalizedMarket, enough: float) -> Rough:
+    """Sharpen soft demand until its gap is small enough, or shrinks too slowly.
 
-    In a dense market all pairs are asked for while most matter; in a sparse one they are listed from the start.
+    In a dense market all pairs are evaluated while most matter; in a sparse one they are listed from the start.
     """
-    prices, sharpness = wants.first_prices(), FIRST_SHARPNESS
-    if not wants.market.is_sparse:
-        buyers = wants.sample(max(SAMPLE_ENTRIES // wants.num_goods, SAMPLE_BUYERS * wants.num_goods))
-        few = min(LIST_SHARE, LIST_PAIRS * (wants.num_buyers + wants.num_goods) / wants.num_pairs)
+    prices, sharpness = normalized.first_prices(), FIRST_SHARPNESS
+    if not normalized.market.is_sparse:
+        buyers = normalized.sample(max(SAMPLE_ENTRIES // normalized.num_goods, SAMPLE_BUYERS * normalized.num_goods))
+        few = min(LIST_SHARE, LIST_PAIRS * (normalized.num_buyers + normalized.num_goods) / normalized.num_pairs)
         matter, again = 1.0, False
         while matter > few and sharpness < LAST_SHARPNESS:
-            demand, steepness, matter = _demand_of_all(wants, prices, buyers, sharpness)
+            demand, steepness, matter = _demand_of_all(normalized, prices, buyers, sharpness)
             prices = _moved(prices, demand, steepness, sharpness)
             again = not again and sharpness >= MOVED_TWICE and matter > LIST_SHARE
             sharpness += not again
-    priced = wants.priced(prices)
-    edges = wants.edges(*wants.select(priced, 1.0 - MATTERS ** (0.5**sharpness)))
-    return _sharpened(edges, wants.budgets, priced.prices, sharpness, enough)
+    priced = normalized.priced(prices)
+    edges = normalized.edges(*normalized.select(priced, 1.0 - MATTERS ** (0.5**sharpness)))
+    return _sharpened(edges, normalized.budgets, priced.prices, sharpness, enough)
 
 
 def _sharpened(edges: Edges, budgets: Floats, prices: Floats, sharpness: int, enough: float) -> Rough:
-    """Go on with listed pairs alone."""
+    """Continue with listed pairs alone."""
     found = Rough(prices, edges, np.zeros(len(edges)), -np.inf)
     bound = gap = last_gap = np.inf
     while True:
         ratios = edges.worth / prices[edges.good]
         most = edges.most(ratios)
         ratios /= most[edges.buyer]
-        paid = float(prices @ edges.most_by_goods(ratios))  # prices lowered to what somebody would pay
+        paid = float(prices @ edges.most_by_goods(ratios))  # prices lowered to the highest payment of any buyer
         for _ in range(sharpness):
             ratios *= ratios
         near = ratios > MATTERS
@@ -109,41 +109,43 @@ def _sharpened(edges: Edges, budgets: Floats, prices: Floats, sharpness: int, en
         if slow:
             gap, last_gap = np.inf, gap
             sharpness += 1
-        near |= (edges.by_goods(near.astype(np.float64)) == 0)[edges.good]  # no good is left without a buyer
+        near |= (edges.by_goods(near.astype(np.float64)) == 0)[edges.good]  # every good keeps a buyer
         if np.count_nonzero(near) < KEPT_SHARE * len(edges):
             edges = edges.only(near)
 
 
 def _left_by_a_move(edges: Edges) -> float:
-    """Return how much of the gap a move may leave that takes no longer for what it does than a Newton step."""
+    """Return the share of the gap that a move must not exceed to be more efficient than a Newton step."""
     moves = STEP_MOVES + FACTOR_S * edges.num_small**3 / (MOVE_S * len(edges))
     return float(STEP_LEAVES ** (1.0 / moves))
 
 
-def _demand_of_all(wants: Wants, prices: Floats, buyers: Indices, sharpness: int) -> tuple[Floats, Floats, float]:
-    """Return soft demand for each good, how steep it is, and which share of the last block's pairs matters."""
-    factors = wants.factors(prices)
-    demand, alone = np.zeros(wants.market.num_goods), np.zeros(wants.market.num_goods)
-    room, matter = wants.room(), 1.0
-    for some in wants.blocks(buyers):
-        ratios = np.take(wants.table, some, axis=0, out=room[: len(some)], mode="clip")
+def _demand_of_all(
+    normalized: NormalizedMarket, prices: Floats, buyers: Indices, sharpness: int
+) -> tuple[Floats, Floats, float]:
+    """Return soft demand for each good, its steepness, and the share of the last block's pairs that matters."""
+    factors = normalized.factors(prices)
+    demand, alone = np.zeros(normalized.market.num_goods), np.zeros(normalized.market.num_goods)
+    room, matter = normalized.room(), 1.0
+    for some in normalized.blocks(buyers):
+        ratios = np.take(normalized.table, some, axis=0, out=room[: len(some)], mode="clip")
         ratios *= factors
         ratios /= ratios.max(axis=1)[:, None]
         for _ in range(sharpness):
             ratios *= ratios
         totals = ratios.sum(axis=1)
-        rates = wants.budgets[some] / totals
+        rates = normalized.budgets[some] / totals
         demand += rates @ ratios
         matter = np.count_nonzero(ratios > MATTERS) / ratios.size
         ratios *= ratios
         alone += (rates / totals) @ ratios
-    demand, alone = demand[wants.goods], alone[wants.goods]
+    demand, alone = demand[normalized.goods], alone[normalized.goods]
     steepness = 1.0 - alone / np.maximum(demand, TINY)
-    return demand / wants.budgets[buyers].sum(), steepness, matter
+    return demand / normalized.budgets[buyers].sum(), steepness, matter
 
 
 def _moved(prices: Floats, demand: Floats, steepness: Floats, sharpness: int) -> Floats:
-    """Return prices moved towards where demand meets supply, each by its own slope.
+    """Return prices moved towards the balance of demand and supply, each by its own slope.
 
     A buyer who spends the share s of the budget on a good spends less on it as its price to the power of
     ``-2**sharpness (1 - s)``: `steepness` is 1 - s on the average of what is spent on the good.

@@ -1,4 +1,4 @@
-"""Sifting: an interior point on the few pairs of buyer and good that may trade, priced out against all the others."""
+"""Sifting: an interior-point method on the few pairs of buyer and good that may trade, checked against all others."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from ...incumbent import Incumbent
 from ...result import Limit
 from .newton import InteriorPoint
 from .pairs import Edges
-from .pricing import Prices, Wants
+from .pricing import NormalizedMarket, Prices
 from .rough_prices import rough_prices
 
-# Pairs that the first selection takes for each buyer and each good: at the optimum a forest trades, one pair for each.
-# It takes two where all others are clearly worse; otherwise as many as it needs to reach WIDE times as far from the
-# best as prices may be wrong.
+# Pairs of the first selection for each buyer and each good: at the optimum a forest trades, one pair for each.
+# The selection takes two where all others are clearly worse; otherwise as many as it needs to reach WIDE times as far
+# from the best as the error of the prices.
 FIRST_PAIRS = (2, 3, 4, 5)
 CLEARLY, WIDE = 0.1, 3.0
-# Rough prices and what they hand out are all that is needed if they close this share of the gap asked for.
+# Rough prices and their allocation suffice if they close this share of the requested gap.
 ENOUGH = 0.5
 GROWTH = 1.3
 # A market is not sifted if it has no more pairs than this, or no more for each buyer and each good than this.
 FEW_PAIRS = 4_000
 FEW_PER_SIDE = 8
-# A good of which a buyer spends more than this share of the budget stays in the selection.
+# A good on which a buyer spends more than this share of the budget stays in the selection.
 KEPT_SHARE = 1e-3
-# The gap of the central path at which a selection starts, and its ratio to the gap of the prices if that is known.
+# Gap of the central path at which a selection starts, and its ratio to the gap of the prices if that is known.
 FIRST_GAP = 0.03
 GAP_RATIO = 10.0
 GAP_GROWTH = 3.0
 MOST_GAP = 0.1
-# From this gap of the selection on, prices are tried on all pairs, and again whenever it has shrunk so much.
+# Gap of the selection from which prices are tried on all pairs, and the factor by which it shrinks before the next try.
 FIRST_CHECK = 1e-2
 CHECK_AGAIN = 1 / 30
-# Steps without a gap smaller by a tenth after which the method has done what it can.
+# Number of steps that must reduce the gap by a tenth; otherwise the method ends.
 PATIENCE = 8
 
 
 class End(Enum):
-    """How work on one selection ended."""
+    """The end of the work on one selection."""
 
     OVER = "the gap is closed, or a limit reached"
     LACKING = "pairs are missing"
@@ -53,26 +53,27 @@ class End(Enum):
 
 @dataclass(kw_only=True)
 class Watch:
-    """When to stop, and whom to tell.
+    """Stopping criteria and the progress callback.
 
     Attributes
     ----------
     tolerance : float
-        The gap asked for, where budgets sum to 1.
+        The requested gap, where budgets sum to 1.
     deadline : Deadline
     most_steps : int
-    tell : callable
-        Given the number of steps, welfare and bound (where budgets sum to 1), and the pairs in use, at every step.
+    report : callable
+        Called at every step with the number of steps, welfare and bound (where budgets sum to 1), and the number of
+        pairs in use.
     """
 
     tolerance: float
     deadline: Deadline
     most_steps: int
-    tell: Callable[[int, float, float, int], None]
+    report: Callable[[int, float, float, int], None]
     steps: int = field(default=0, init=False)
 
     def stops(self) -> Limit | None:
-        """Return the limit that is reached, if one is."""
+        """Return the limit that is reached; None if there is none."""
         if self.deadline.passed:
             return Limit.TIME
         return Limit.ITERATIONS if self.steps >= self.most_steps else None
@@ -87,11 +88,11 @@ class Sifting:
         The best allocation, as pairs of buyer and good with their shares, its Nash welfare, and the least bound that
         prices proved, with those; budgets sum to 1.
     selections : list of int
-        How many pairs each selection had.
+        Number of pairs of each selection.
     """
 
-    def __init__(self, wants: Wants, watch: Watch) -> None:
-        self.wants, self.watch = wants, watch
+    def __init__(self, normalized: NormalizedMarket, watch: Watch) -> None:
+        self.normalized, self.watch = normalized, watch
         self.best: Incumbent[tuple[Edges, Floats], Floats] = Incumbent()
         self.selections: list[int] = []
         self._priced: Prices | None = None
@@ -103,13 +104,13 @@ class Sifting:
         self._try(prices)
 
     def run(self) -> Limit | None:
-        """Search until the gap is closed; return the limit that stopped it, if one did."""
-        wants = self.wants
-        sides = wants.num_buyers + wants.num_goods
+        """Search until the gap is closed; return the limit that stopped the search, if there is one."""
+        normalized = self.normalized
+        sides = normalized.num_buyers + normalized.num_goods
         per_side = FIRST_PAIRS[-1]
         if self.watch.stops():
             return self.watch.stops()
-        whole = wants.num_pairs <= max(FEW_PAIRS, FEW_PER_SIDE * sides)
+        whole = normalized.num_pairs <= max(FEW_PAIRS, FEW_PER_SIDE * sides)
         if self._priced is None and not whole:
             self._start_roughly()
             if self.best.gap <= self.watch.tolerance:
@@ -119,10 +120,10 @@ class Sifting:
         point: InteriorPoint | None = None
         anew = self._priced is None
         while True:
-            whole = whole or per_side * sides >= wants.num_pairs
-            edges = wants.edges(*wants.everything()) if whole else self._selected(per_side * sides, point)
+            whole = whole or per_side * sides >= normalized.num_pairs
+            edges = normalized.edges(*normalized.everything()) if whole else self._selected(per_side * sides, point)
             self.selections.append(len(edges))
-            point = InteriorPoint.from_nothing(edges, wants.budgets) if anew else self._near(edges)
+            point = InteriorPoint.from_nothing(edges, normalized.budgets) if anew else self._near(edges)
             end, limit = self._descend(point, whole)
             if end is End.OVER or (whole and anew):
                 return limit
@@ -130,16 +131,16 @@ class Sifting:
             anew = end is End.STUCK
 
     def _start_roughly(self) -> None:
-        """Start from rough prices and what soft demand hands out at them."""
-        found = rough_prices(self.wants, ENOUGH * self.watch.tolerance)
+        """Start from rough prices and the allocation by soft demand at them."""
+        found = rough_prices(self.normalized, ENOUGH * self.watch.tolerance)
         if np.isfinite(found.welfare):
             self.best.improve(found.welfare, (found.edges, found.shares))
         self._try(found.prices)
 
     def _first_pairs(self, sides: int) -> int:
-        """Return how many pairs to take for each buyer and each good at the best prices."""
+        """Return the number of pairs to select for each buyer and each good at the best prices."""
         assert self._priced is not None
-        widths = self.wants.widths_of(self._priced, [each * sides for each in FIRST_PAIRS])
+        widths = self.normalized.widths_of(self._priced, [each * sides for each in FIRST_PAIRS])
         if widths[0] > CLEARLY:
             return FIRST_PAIRS[0]
         enough = [each for each, width in zip(FIRST_PAIRS, widths, strict=True) if width > WIDE * self.best.gap]
@@ -150,38 +151,38 @@ class Sifting:
         assert self._priced is not None
         gap = min(FIRST_GAP, GAP_RATIO * self.best.gap)
         while True:
-            point = InteriorPoint.from_prices(edges, self.wants.budgets, self._priced.prices, gap)
+            point = InteriorPoint.from_prices(edges, self.normalized.budgets, self._priced.prices, gap)
             if point.measure().gap <= gap:
                 return point
             if gap >= MOST_GAP:
-                return InteriorPoint.from_nothing(edges, self.wants.budgets)
+                return InteriorPoint.from_nothing(edges, self.normalized.budgets)
             gap *= GAP_GROWTH
 
     def _selected(self, count: int, point: InteriorPoint | None) -> Edges:
-        """Return about so many pairs, the best at the best prices, with those that the point lacked and traded."""
+        """Return about this number of pairs, the best at the best prices, and missing pairs that the point trades."""
         assert self._priced is not None
         assert self._latest is not None
-        wants, best = self.wants, self._priced
-        buyer, good = wants.select(best, wants.widths_of(best, [count])[0] + 1e-12)
+        normalized, best = self.normalized, self._priced
+        buyer, good = normalized.select(best, normalized.widths_of(best, [count])[0] + 1e-12)
         if point is not None:
-            goods, edges = wants.market.num_goods, point.edges
+            goods, edges = normalized.market.num_goods, point.edges
             spent = point.shares * point.prices[edges.good]
-            at = np.flatnonzero(spent > KEPT_SHARE * self.wants.budgets[edges.buyer])
-            parts = [buyer * goods + good, edges.buyer[at] * goods + wants.goods[edges.good[at]]]
+            at = np.flatnonzero(spent > KEPT_SHARE * self.normalized.budgets[edges.buyer])
+            parts = [buyer * goods + good, edges.buyer[at] * goods + normalized.goods[edges.good[at]]]
             if self._latest is not best:
-                buyer, good = wants.select(self._latest, wants.widths_of(self._latest, [count])[0] + 1e-12)
+                buyer, good = normalized.select(self._latest, normalized.widths_of(self._latest, [count])[0] + 1e-12)
                 parts.append(buyer * goods + good)
             buyer, good = np.divmod(np.unique(np.concatenate(parts)), goods)
-        return wants.edges(buyer, good)
+        return normalized.edges(buyer, good)
 
     def _descend(self, point: InteriorPoint, whole: bool) -> tuple[End, Limit | None]:
-        """Step until the gap is closed or a limit is reached, no step helps, or the selection is found to lack pairs.
+        """Step until the gap is closed, a limit is reached, no step helps, or the selection is found to lack pairs.
 
-        Return which, and the limit if there is one.
+        Return the cause, and the limit if there is one.
         """
         watch = self.watch
         measure = point.measure()
-        # Prices that the point starts from have been tried.
+        # The prices of the point's start have been tried.
         check = FIRST_CHECK if self._priced is None else min(FIRST_CHECK, CHECK_AGAIN * measure.gap)
         least, since = np.inf, 0
         while True:
@@ -197,7 +198,7 @@ class Sifting:
                 lacks = bound - measure.bound > max(0.5 * measure.gap, 0.1 * watch.tolerance)
                 if lacks and not whole and self.best.gap > watch.tolerance:
                     return End.LACKING, None
-            watch.tell(watch.steps, self.best.objective, self.best.bound, len(point.edges))
+            watch.report(watch.steps, self.best.objective, self.best.bound, len(point.edges))
             if self.best.gap <= watch.tolerance:
                 return End.OVER, None
             if stuck:
@@ -212,7 +213,7 @@ class Sifting:
 
     def _try(self, prices: Floats) -> float:
         """Try prices on all pairs; return the bound they prove."""
-        priced = self.wants.priced(prices)
+        priced = self.normalized.priced(prices)
         if self.best.tighten(priced.bound, priced.prices):
             self._priced = priced
         self._latest = priced

@@ -1,4 +1,4 @@
-"""The central path of a scaled Leontief market, followed step by step: Mehrotra's predictor and corrector."""
+"""The central path of a scaled Leontief market: Mehrotra's predictor and corrector."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ....formulations.arrays import Floats
 from .linear_system import GoodsSystem
 from .scaling import PROHIBITIVE, ScaledLeontief
 
-# The share of the way to the boundary that a step goes: nearer as the path ends.
+# Share of the way to the boundary that a step goes: larger near the end of the path.
 SHORTEST_SHARE, LONGEST_SHARE = 0.95, 1.0 - 1e-6
-# Where the predictor goes far beyond the boundary, its products say little: no more of them is made good than this many
-# times the pair's own product. It spares up to a quarter of the steps, and without it some markets are never solved.
+# Where the predictor goes far beyond the boundary, its products are unreliable: at most this many times a pair's own
+# product is corrected. This saves up to a quarter of the steps, and some markets are not solved without it.
 MOST_CORRECTION = 4.0
-# The prices at the start are this many times what they will sum to.
+# Factor of the prices at the start over their final sum.
 OVERPRICED = 5.0
 
 
 class _Change(NamedTuple):
-    """How prices, shape (T, J), and the w, shape (N,), change; and slacks, shape (T, J), as a share of themselves."""
+    """Changes of prices, shape (T, J), and of w, shape (N,); and of slacks, shape (T, J), relative to the slacks."""
 
     prices: Floats
     marginal: Floats
@@ -29,20 +29,20 @@ class _Change(NamedTuple):
 
 
 class LeontiefPath:
-    """One point of the path, and how to step on.
+    """One point of the path, and the step from it.
 
-    Rates r and slacks s >= 0 with ``sum_i need r + s = 1``; prices p >= 0 and the w_i, utility that money buys at the
-    margin, with reduced costs ``z = need'p - yield w >= 0``; and ``U_i w_i = B_i``, ``r z = mu``, ``p s = mu`` as mu
-    goes to 0. All but the products are linear, so rates and prices may step by different lengths. The reduced costs fit
-    from the start on; the rates need not: every full step puts that right.
+    Rates r and slacks s >= 0 with ``sum_i need r + s = 1``; prices p >= 0 and w_i, the marginal utility of money, with
+    reduced costs ``z = need'p - yield w >= 0``; and ``U_i w_i = B_i``, ``r z = mu``, ``p s = mu`` as mu goes to 0. All
+    but the products are linear, so rates and prices may step by different lengths. The reduced costs are feasible from
+    the start; the rates become feasible with the first full step.
 
     Attributes
     ----------
     rates, reduced : list of ndarray of float, shape (T, n) each
-        By block of buyers.
+        Rates and reduced costs by block of buyers.
     prices, slacks : ndarray of float, shape (T, J)
     levels, marginal : ndarray of float, shape (N,)
-        U and w.
+        Utilities U and the marginal w.
     """
 
     def __init__(self, scaled: ScaledLeontief) -> None:
@@ -64,17 +64,18 @@ class LeontiefPath:
             self.reduced.append(reduced)
             self.rates.append(mu / reduced)
         self._set_levels()
-        # Room, by block: what r dz + z dr is to add to r z, over r z. All else of a step is made anew, block by block.
+        # Workspace, by block: the correction of r dz + z dr to r z, over r z. The other arrays of a step are made block
+        # by block.
         self._aims = [np.empty_like(rates) for rates in self.rates]
 
     def step(self) -> None:
-        """Step on; raise `numpy.linalg.LinAlgError` where the numbers give no more."""
+        """Step on; raise `numpy.linalg.LinAlgError` where rounding permits no further step."""
         heights, system = self._system()
         # Predictor: straight for mu = 0.
         own = self.scaled.budgets / self.marginal
         change = self._changed(system, self._pulled(own, heights), own, heights, 0.0)
         target, mean, level_change = self._foreseen(change)
-        # Corrector: for the target mu, with the products of the predictor's changes made good.
+        # Corrector: for the target mu, corrected by the products of the predictor's changes.
         goods_aim = target / (self.prices * self.slacks) - _limited(change.prices / self.prices, change.slacks)
         own = own - _limited(change.marginal / self.marginal, level_change / self.levels) * self.levels
         right = self._corrected(change, own, heights, target) + self.slacks * goods_aim
@@ -90,11 +91,11 @@ class LeontiefPath:
         return heights, GoodsSystem(self.scaled, curvature, heights, self.slacks / self.prices)
 
     def _weights(self, k: int) -> Floats:
-        """Return rate over reduced cost times yield, of one block."""
+        """Return rate over reduced cost times yield, for one block."""
         return np.asarray(self.rates[k] / self.reduced[k] * self.scaled.blocks[k].yields)
 
     def _fall(self, k: int, change: _Change) -> Floats:
-        """Return dz/z of one block; dr/r is its negative less 1, if nothing is made good."""
+        """Return dz/z of one block; dr/r is its negative less 1, without a correction."""
         block = self.scaled.blocks[k]
         fall = block.costs(change.prices)
         fall -= block.yields * change.marginal[block.buyers]
@@ -102,14 +103,14 @@ class LeontiefPath:
         return fall
 
     def _pulled(self, own: Floats, heights: Floats) -> Floats:
-        """Return the predictor's right-hand side: the rates' own part of it is known, all of the capacity."""
+        """Return the predictor's right-hand side: the rates' part of it has a closed form, the whole capacity."""
         right = np.full_like(self.prices, -1.0)
         for k, block in enumerate(self.scaled.blocks):
             right += block.loads(self._weights(k) * (own / heights)[block.buyers])
         return right
 
     def _corrected(self, change: _Change, own: Floats, heights: Floats, target: float) -> Floats:
-        """Fill `_aims`, take what they are worth to the buyers from `own`, and return the right-hand side."""
+        """Fill `_aims`, subtract their utility to the buyers from `own`, and return the right-hand side."""
         right = np.full_like(self.prices, -1.0)
         for k, block in enumerate(self.scaled.blocks):
             fall, aims, rates = self._fall(k, change), self._aims[k], self.rates[k]
@@ -125,7 +126,7 @@ class LeontiefPath:
     def _changed(
         self, system: GoodsSystem, right: Floats, own: Floats, heights: Floats, goods_aim: Floats | float
     ) -> _Change:
-        """Solve for the prices, and from them the rest."""
+        """Solve for the changes of prices, and derive the other changes."""
         change = system.solve(right)
         moved = np.empty(self.scaled.count)
         for k, block in enumerate(self.scaled.blocks):
@@ -134,7 +135,7 @@ class LeontiefPath:
         return _Change(change, moved, goods_aim - 1.0 - change / self.prices)
 
     def _foreseen(self, change: _Change) -> tuple[float, float, Floats]:
-        """Return the mu to aim for, the mean product now, and how the levels change, by the predictor's change."""
+        """Return the target mu, the present mean product, and the changes of levels, by the predictor's change."""
         low, high = math.inf, -math.inf
         total = cross = bend = 0.0  # sums of r z, r dz, dz dr + r dz
         level_change = -self.levels
@@ -158,7 +159,7 @@ class LeontiefPath:
         return mean * left**3, mean, level_change
 
     def _move(self, change: _Change, share: float) -> None:
-        """Go that share of the way to the boundary, or the whole step."""
+        """Go this share of the way to the boundary, or the whole step."""
         low, lowest = math.inf, math.inf
         for k, aims in enumerate(self._aims):
             fall = self._fall(k, change)
@@ -189,11 +190,11 @@ class LeontiefPath:
 
 
 def _limited(first: Floats, second: Floats) -> Floats:
-    """Return the product of two relative changes, as far as it is made good."""
+    """Return the product of two relative changes, limited for the correction."""
     return np.clip(first * second, -MOST_CORRECTION, MOST_CORRECTION)
 
 
 def _length(fastest: float, *relative: Floats, most: float = 1.0) -> float:
-    """Return how far a step may go before a number is 0: `fastest` is the fall of some, the rest are changes."""
+    """Return the largest step before a number is 0: `fastest` is the fall of some, the others are changes."""
     fall = max([fastest, *(-float(each.min()) for each in relative)])
     return most if fall <= 0 else min(most, 1.0 / fall)

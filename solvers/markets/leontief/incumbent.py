@@ -1,4 +1,4 @@
-"""What a solve of a Leontief market knows so far: the best rates, the best prices, and what each of them proves."""
+"""The incumbent of a solve of a Leontief market: the best rates, the best prices, and the bound that these prove."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ...result import CLOSED_GAP, Limit
 from .central_path import LeontiefPath
 from .scaling import ScaledLeontief
 
-# Rates stay this share below what is full, so that the plan's own sums, in another order, need no repair.
+# Rates stay this share below full capacity, so that the plan's own sums, in another order, need no repair.
 ROOM = 1e-13
-# The path aims a little below the gap asked for: the check adds up in another order.
+# The path aims a little below the requested gap: the check sums in another order.
 MARGIN = 0.99
 
 
@@ -28,14 +28,14 @@ class BestPoint:
     Attributes
     ----------
     objective, bound : float
-        Nash welfare of the rates, and what the prices prove of all others.
+        Nash welfare of the rates, and the bound that the prices prove.
     steps : int
     """
 
     def __init__(self, market: VolatileFisherMarket, options: Options, on_progress: Progress) -> None:
         self.market, self.options, self._on_progress = market, options, on_progress
         self.objective, self.bound, self.steps = -math.inf, math.inf, 0
-        self._allocation: Floats | None = None  # of a warm start, while nothing is better
+        self._allocation: Floats | None = None  # the plan of a warm start, until a better one is found
         self._prices: Floats | None = None
         self._scaled: ScaledLeontief | None = None
         self._rates: list[Floats] = []
@@ -54,11 +54,11 @@ class BestPoint:
         return math.isfinite(self.objective)
 
     def closed(self) -> bool:
-        """Whether the gap is as small as asked for."""
+        """Whether the gap is within the requested one."""
         return self.gap <= self._allowed
 
     def begin(self, scaled: ScaledLeontief) -> None:
-        """Take what needs no step: of every good the share that the buyer has of the money, and equal prices."""
+        """Take the plan that needs no step: every good divided by budgets, and equal prices."""
         self._scaled = scaled
         shares = [np.broadcast_to(scaled.budgets[block.buyers], block.yields.shape) for block in scaled.blocks]
         self._offer_rates(shares, 1.0 + ROOM)
@@ -69,7 +69,7 @@ class BestPoint:
         self._offer_prices(prices, least)
 
     def offer(self, path: LeontiefPath) -> bool:
-        """Take what is better at this point of the path, and report; False if it holds no numbers."""
+        """Take improvements at this point of the path, and report; False if the point is not finite."""
         self.steps += 1
         loads = np.zeros_like(path.prices)
         for block, rates in zip(path.scaled.blocks, path.rates, strict=True):
@@ -86,12 +86,12 @@ class BestPoint:
         return True
 
     def answer(self, limit: Limit | None) -> Answer:
-        """Return the plan with its claim; the point's own arrays are let go."""
+        """Return the plan with its claim; the point's own arrays are released."""
         allocation = self._allocation
         if allocation is None:
             assert self._scaled is not None
             rates = self._scaled.rates_of(self._rates)
-            self._scaled, self._rates = None, []  # a large market has no room for both
+            self._scaled, self._rates = None, []  # a large market has no memory for both
             allocation = self.market.requirements * rates[:, None, :]
         closed = self.closed()
         return Answer(
@@ -102,7 +102,7 @@ class BestPoint:
         )
 
     def _offer_rates(self, rates: list[Floats], over: Floats | float) -> None:
-        """Take scaled rates divided by how far each round is beyond capacity, if that is better."""
+        """Take scaled rates, each divided by its round's excess over capacity, if that is better."""
         scaled = self._scaled
         assert scaled is not None
         levels = np.empty(scaled.count)
@@ -116,7 +116,7 @@ class BestPoint:
                 np.divide(values, over, out=own)
 
     def _offer_prices(self, prices: Floats, costs: Floats) -> None:
-        """Take scaled prices if they prove a better bound; a unit of utility costs no buyer less than `costs`."""
+        """Take scaled prices if they prove a better bound; `costs` is the least cost of a unit of utility by buyer."""
         scaled = self._scaled
         assert scaled is not None
         logs = np.log(scaled.budgets) - np.log(costs) + math.log(prices.sum())
@@ -129,16 +129,16 @@ class BestPoint:
         return self._total * (value + self._scaled.offset)
 
     def _begin_warm(self, plan: Any) -> str:
-        """Take a warm start; return what becomes of it."""
+        """Take a warm start; return the note on its use."""
         objective, residuals = self.market.evaluate(plan)
         if not residuals.worst <= self.options.feasibility_tol:
             return f"warm start rejected: it violates the market by {residuals.worst:.3g}"
         if not math.isfinite(objective):
             return "warm start rejected: a buyer gets nothing"
-        # Within the tolerance it may hand out more than there is, which no plan of ours does.
+        # Within the tolerance it may exceed the capacities, which our own plans never do.
         prices = np.asarray(plan.prices, dtype=np.float64)
-        sound = self.market.equilibrium(np.asarray(plan.allocation, dtype=np.float64), prices)
-        self._allocation, self._prices = np.asarray(sound.allocation), sound.prices
-        self.objective, self.bound = self.market.welfare(sound.utilities), self.market.bound_at(prices)
-        self._on_progress(self.objective, self.bound, sound)
+        equilibrium_found = self.market.equilibrium(np.asarray(plan.allocation, dtype=np.float64), prices)
+        self._allocation, self._prices = np.asarray(equilibrium_found.allocation), equilibrium_found.prices
+        self.objective, self.bound = self.market.welfare(equilibrium_found.utilities), self.market.bound_at(prices)
+        self._on_progress(self.objective, self.bound, equilibrium_found)
         return f"warm start accepted, welfare {objective:.12g}"

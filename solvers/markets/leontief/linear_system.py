@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 from ....formulations.arrays import Floats
 from .scaling import ScaledLeontief
 
-# Added to the diagonal, in its own unit, where rounding has left the matrix not positive; then ten thousand times it.
+# Shift of the diagonal, in its own unit, where rounding has left the matrix indefinite; then ten thousand times it.
 REPAIR, REPAIR_GROWTH, REPAIRS = 1e-15, 1e4, 4
 
 
@@ -23,9 +23,9 @@ class GoodsSystem:
     curvature : iterable of ndarray, shape (T, n)
         Rate over reduced cost, by block of buyers: ``v_itj = curvature_it yield_it need_itj``.
     levels : ndarray of float, shape (N,)
-        The h_i.
+        The values h_i.
     diagonal : ndarray of float, shape (T, J)
-        Slack over price, the rest of K.
+        Slack over price, the diagonal part of K.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A Leontief market in units near 1: what the interior-point method works on, in blocks of buyers that fit a cache."""
+"""A Leontief market in units near 1, in blocks of buyers that fit a cache."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import numpy as np
 from ....formulations.arrays import Floats
 from ....formulations.markets.volatile import VolatileFisherMarket
 
-# A round that serves a buyer nothing keeps its variable, at a cost that leaves it nothing: no step then needs a mask.
+# Cost of a round that serves a buyer nothing: its variable stays, at a cost that keeps it near 0, so that no step masks
+# it.
 PROHIBITIVE = 1e30
-# Numbers in one (round, buyer) array of a block.
+# Entries in one (round, buyer) array of a block.
 BLOCK = 16_384
 
 
 @dataclass(frozen=True, eq=False)
 class ScaledBlock:
-    """Some buyers of the market. The unit of a rate is what takes all of one good, of a utility the best round's.
+    """Some buyers of the market, in units of their scarcest good and of their best round's utility.
 
     Attributes
     ----------
@@ -33,11 +34,11 @@ class ScaledBlock:
     yields: Floats
 
     def costs(self, prices: Floats) -> Floats:
-        """Return what a unit of rate costs at prices of shape (T, J), shape (T, n)."""
+        """Return the cost of a unit of rate at prices of shape (T, J), shape (T, n)."""
         return np.asarray(np.matmul(prices[:, None, :], self.needs)[:, 0, :])
 
     def loads(self, rates: Floats) -> Floats:
-        """Return the share of every good that rates of shape (T, n) take, shape (T, J)."""
+        """Return the share of every good that rates of shape (T, n) use, shape (T, J)."""
         return np.asarray(np.matmul(self.needs, rates[:, :, None])[:, :, 0])
 
 
@@ -50,9 +51,9 @@ class ScaledLeontief:
     budgets : ndarray of float, shape (N,)
     blocks : list of ScaledBlock
     offset : float
-        Nash welfare of the market less what the scaled one has, over the sum of the budgets.
-    sound : bool
-        Whether no number was too large or too small to be scaled.
+        Difference of Nash welfare between the market and the scaled one, over the sum of the budgets.
+    representable : bool
+        Whether all scaled numbers are finite and none vanishes.
     """
 
     def __init__(self, market: VolatileFisherMarket) -> None:
@@ -62,14 +63,14 @@ class ScaledLeontief:
         self._total = market.total_budget
         self.budgets = market.budgets / self._total
         self.blocks: list[ScaledBlock] = []
-        self.sound = True
+        self.representable = True
         logs = np.empty(count)
         size = max(1, min(count, BLOCK // rounds))
         for first in range(0, count, size):
             buyers = slice(first, min(first + size, count))
             needs, units = self._needs(buyers)
             served = units > 0
-            self.sound &= bool(np.isfinite(units).all() and (served == market.served[buyers].T).all())
+            self.representable &= bool(np.isfinite(units).all() and (served == market.served[buyers].T).all())
             least = np.where(served, units, np.inf).min(axis=0)
             yields = np.divide(least, units, out=np.zeros_like(units), where=served)
             logs[buyers] = -np.log(least)

@@ -1,4 +1,4 @@
-"""Leontief markets over rounds by an interior point whose linear systems have the market's structure."""
+"""Leontief markets over rounds by an interior-point method whose linear systems use the market's structure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .central_path import LeontiefPath
 from .incumbent import BestPoint
 from .scaling import ScaledLeontief
 
-# Steps end when this many have not taken a tenth off the gap: rounding then has the last word.
+# Number of steps that must reduce the gap by a tenth; otherwise rounding limits the path, and it ends.
 PATIENCE, IMPROVEMENT = 12, 0.9
 MOST_STEPS = 500
 
@@ -27,20 +27,20 @@ def solve_leontief(
 ) -> Answer:
     """Solve a Leontief market over rounds.
 
-    The variables are the rates of utility r_it of buyer i in round t. With prices p and w_i, the utility that money
-    buys at the margin, the optimum is where ``sum_i a_ijt r_it + s_jt = c_jt``, ``z_it = sum_j a_ijt p_jt - w_i``,
-    ``U_i w_i = B_i``, ``r z = 0`` and ``p s = 0``. Newton steps follow ``r z = p s = mu`` down to 0. A step solves one
-    system over the goods, or over the buyers where those are fewer; memory is that of a few copies of the data.
+    The variables are the rates of utility r_it of buyer i in round t. With prices p and w_i, the marginal utility of
+    money, the optimum is where ``sum_i a_ijt r_it + s_jt = c_jt``, ``z_it = sum_j a_ijt p_jt - w_i``, ``U_i w_i =
+    B_i``, ``r z = 0`` and ``p s = 0``. Newton steps follow ``r z = p s = mu`` down to 0. A step solves one system over
+    the goods, or over the buyers where those are fewer; memory is that of a few copies of the data.
 
     Parameters
     ----------
     market : VolatileFisherMarket
-        Of the family "leontief".
+        A market of the family "leontief".
     options : Options
-        The gaps, the warm start (the first incumbent) and the log are honoured. Nothing is drawn, so a seed changes
-        nothing.
+        The gaps, the warm start (the first incumbent) and the log are honoured. Nothing is drawn, so the seed has no
+        effect.
     on_progress : Progress
-        Called after each step; a plan is made of the last one alone, as a large one takes its time and room.
+        Called after each step; only the last step gets a plan, as a large one takes time and memory.
     deadline : Deadline
     most_steps : int
 
@@ -52,7 +52,7 @@ def solve_leontief(
     Raises
     ------
     InvalidInput
-        For a warm start that has not this market's shape.
+        If the warm start does not have this market's shape.
 
     Notes
     -----
@@ -64,15 +64,15 @@ def solve_leontief(
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         limit = None if best.closed() else _followed(market, best, deadline, most_steps)
     if not best.known:
-        why = "requirements over capacities exceed the range of numbers: state them in other units"
+        why = "requirements over capacities exceed the range of floats: state them in other units"
         return Answer(claim=Claim.FAILED, message=why)
     return best.answer(limit)
 
 
 def _followed(market: VolatileFisherMarket, best: BestPoint, deadline: Deadline, most_steps: int) -> Limit | None:
-    """Follow the path; return what ended it, None if the gap is closed."""
+    """Follow the path; return the limit that ended it, None if the gap is closed."""
     scaled = ScaledLeontief(market)
-    if not scaled.sound:
+    if not scaled.representable:
         return Limit.METHOD
     best.begin(scaled)
     path: LeontiefPath | None = None

@@ -1,4 +1,4 @@
-"""Proportional response on arrays of any library (numpy, cupy, torch, jax), for markets too large for a table here.
+"""Proportional response on arrays of any library (numpy, cupy, torch, jax), for markets too large for a table.
 
 The array API standard gives the functions used (https://data-apis.org/array-api); torch, which does not offer its
 namespace under the standard's name, has a small one here. Utilities stay where they are, on a GPU or not, and are read
@@ -24,21 +24,21 @@ from .bids import State
 from .linear import VARIANTS, Variant, respond
 
 # The logarithm of a utility of 0: finite in single precision too.
-NOTHING = -1e30
-# Rows are read in blocks of about so many entries: 0.5 GB for each of the few temporary arrays in double precision.
+LOG_OF_ZERO = -1e30
+# Rows are read in blocks of about this many entries: 0.5 GB for each of the few temporary arrays in double precision.
 BLOCK_ENTRIES = 1 << 26
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArrayResponse:
-    """Prices and utilities of a market, and the gap that they prove; the allocation is made on request, row by row.
+    """Prices and utilities of a market, and the gap that they prove; the allocation is computed on request, row by row.
 
     Attributes
     ----------
     prices : array, shape (K,)
         Money per unit of a good; all goods together cost the sum of the budgets.
     utilities : array, shape (N,)
-        What `allocation` gives each buyer.
+        Utility of each buyer at `allocation`.
     objective, bound : float
         ``sum_i B_i log U_i``, and the bound on it that the prices prove.
     gap : float
@@ -57,7 +57,7 @@ class ArrayResponse:
     _sold: Floats = field(repr=False)
 
     def allocation(self, rows: slice | None = None) -> Any:
-        """Return what these buyers get of each good, shape (rows, K); of all buyers by default."""
+        """Return the allocation of these buyers, shape (rows, K); of all buyers by default."""
         start, stop, step = (rows or slice(None)).indices(self._blocks.count)
         if step != 1:
             raise InvalidInput("rows", rows, "must be a slice of step 1")
@@ -75,7 +75,7 @@ def proportional_response(
     variant: Variant = "accelerated",
     block_entries: int = BLOCK_ENTRIES,
 ) -> ArrayResponse:
-    """Solve a linear Fisher market given as arrays of one library, on whatever device they are.
+    """Solve a linear Fisher market given as arrays of one library, on any device.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def proportional_response(
 
 
 class Blocks:
-    """All goods of a market, in blocks of rows: what `respond` asks of a table, on arrays of any library."""
+    """All goods of a market, in blocks of rows: the operations of `respond`, on arrays of any library."""
 
     def __init__(self, utilities: Any, budgets: Any, capacities: Any, block_entries: int) -> None:
         self.factors = utilities if isinstance(utilities, tuple) else None
@@ -157,7 +157,7 @@ class Blocks:
         if self.factors and first.shape[1] != last.shape[0]:
             raise InvalidInput("utilities", (tuple(first.shape), tuple(last.shape)), "the factors do not fit")
         for each in (first, last):
-            if "float" not in str(each.dtype):  # how all of these libraries call them
+            if "float" not in str(each.dtype):  # the name of the data type in all of these libraries
                 raise InvalidInput("utilities", str(each.dtype), "must be an array of floats")
         self.table, self.count, self.goods = utilities, int(first.shape[0]), int(last.shape[1])
         self.step = max(1, block_entries // self.goods)
@@ -180,7 +180,7 @@ class Blocks:
         self.offset = math.fsum(money * (np.log(host(self.largest).astype(np.float64)) + np.log(money / self.total)))
 
     def there(self, values: Floats) -> Any:
-        """Return numbers of the host as an array beside the utilities, in their precision."""
+        """Return numbers of the host as an array of the utilities' library, device and precision."""
         made = self.xp.asarray(np.ascontiguousarray(values), dtype=self._like.dtype)
         device = getattr(self._like, "device", None)
         return made if device is None or getattr(made, "device", device) == device else made.to(device)
@@ -191,7 +191,7 @@ class Blocks:
             yield slice(start, min(self.count, start + self.step))
 
     def worth(self, rows: slice) -> Any:
-        """Return what each good's capacity is worth to some buyers, shape (rows, K)."""
+        """Return the utility of each good's capacity to some buyers, shape (rows, K)."""
         if self.factors:
             return (self.factors[0][rows, :] @ self.factors[1]) * self.capacities
         return self.table[rows, :] * self.capacities
@@ -210,11 +210,11 @@ class Blocks:
         return self.there(np.concatenate(found))
 
     def _logs(self, rows: slice) -> Any:
-        """Return logarithms of worth over each buyer's best."""
+        """Return logarithms of utilities over each buyer's best."""
         xp = self.xp
         worth = self.worth(rows) / self.largest[rows, None]
         wanted = worth > 0
-        return xp.where(wanted, xp.log(xp.where(wanted, worth, worth * 0 + 1)), worth * 0 + NOTHING)
+        return xp.where(wanted, xp.log(xp.where(wanted, worth, worth * 0 + 1)), worth * 0 + LOG_OF_ZERO)
 
     def _bids(self, logs: Any, rows: slice, state: State) -> Any:
         """Return bids, shape (rows, K)."""
@@ -233,7 +233,7 @@ class Blocks:
             linear += float(self.xp.sum(bids * logs))
         return prices, linear
 
-    def judge(self, state: State, log_prices: Floats) -> tuple[float, float]:
+    def bound_and_welfare(self, state: State, log_prices: Floats) -> tuple[float, float]:
         """Return (bound, welfare) of the bids at the prices that they make."""
         xp, bound, welfare = self.xp, 0.0, 0.0
         there = self.there(log_prices)
@@ -256,14 +256,14 @@ class Blocks:
         )
 
     def narrowed(self, state: State, log_prices: Floats, most: float) -> None:
-        """Return None: lists need sums by index, which the standard does not have."""
+        """Return None: lists need sums by index, which the standard lacks."""
 
     def shares(self, state: State, prices: Floats) -> tuple[State, Floats]:
-        """Return what the shares follow from."""
+        """Return the state that the shares follow from."""
         return state, prices
 
     def amounts(self, rows: slice, state: State, sold: Floats) -> Any:
-        """Return what some buyers get, shape (rows, K)."""
+        """Return the allocation of some buyers, shape (rows, K)."""
         return self._bids(self._logs(rows), rows, state) * (self.capacities / self.there(sold))
 
     def utilities_at(self, state: State, sold: Floats) -> Any:
@@ -282,7 +282,7 @@ def namespace_of(array: Any) -> Any:
     if hasattr(array, "__array_namespace__"):
         return array.__array_namespace__()
     if isinstance(array, np.ndarray):
-        return np  # before numpy 2: what is used here has the standard's names already
+        return np  # before numpy 2: the functions used here have the standard's names already
     if type(array).__module__.partition(".")[0] == "torch":
         return _Torch()
     raise InvalidInput("utilities", type(array).__name__, "must be an array of the array API standard, or of torch")
@@ -298,7 +298,7 @@ def host(array: Any) -> Floats:
 
 
 class _Torch:
-    """What is used of torch, under the names of the standard."""
+    """The functions of torch used here, under the names of the standard."""
 
     def __init__(self) -> None:
         import importlib

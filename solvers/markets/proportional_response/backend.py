@@ -1,4 +1,4 @@
-"""The proportional_response backend: markets by rounds of bids, or, where it is faster, by a path over prices."""
+"""The proportional_response backend: markets by rounds of bids, or, where faster, by an interior path over prices."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from ...result import CLOSED_GAP, Limit
 from ..blas_threads import blas_threads
 
 VARIANTS = ("accelerated", "plain")
-# The share of the gap that is asked of the rounds: what is left is for rounding in the proof.
+# Share of the gap requested of the rounds; the rest is a margin for rounding in the proof.
 GAP_SHARE = 0.95
 MAX_ROUNDS = {"linear": 20_000, "weighted": 1_000}
-# Beyond so many prices, the dense system of the path is too large (0.1 GB), and the plain rounds are run.
+# Beyond this number of prices, the dense system of the path is too large (0.1 GB), and the plain rounds are run.
 MOST_PRICES = 4_000
-# What "auto" takes for linear markets where it can (docs/backends/proportional_response.md, "Measured").
+# Backend that "auto" prefers for linear markets (docs/backends/proportional_response.md, "Measured").
 LINEAR_FIRST = "interior_point"
-# Seconds after which a plan is first reported on the way; then whenever that time has doubled, and making the plan
-# takes a tenth of the time at most.
+# Seconds before the first report of a plan; the next follow whenever that time has doubled, and while making the plan
+# takes at most a tenth of the time.
 FIRST_REPORT_S, REPORT_SHARE = 1.0, 0.1
-# Shares of a good may sum to 1 and a little by rounding; this much less of all, and no plan has to be scaled again.
+# Shares of a good may exceed a sum of 1 by rounding; this reduction of all shares avoids another scaling of the plan.
 WITHIN = 1.0 - 1e-12
 
 
 class ProportionalResponse(Backend):
-    """Buyers split their budgets in proportion to what goods brought them; the gap is proved by prices."""
+    """Buyers split their budgets in proportion to the returns of goods; prices prove the gap."""
 
     name = "proportional_response"
     licence = "Apache-2.0"
@@ -57,7 +57,7 @@ class ProportionalResponse(Backend):
     known_options = frozenset({"variant", "max_rounds"})
 
     def backend_options(self, options: Options) -> dict[str, Any]:
-        """Return the variant and the most rounds, checked, as far as they are given."""
+        """Return the variant and the largest number of rounds, checked, as far as they are given."""
         own = super().backend_options(options)
         field = f"backend_options[{self.name!r}]"
         if own.get("variant", "plain") not in VARIANTS:
@@ -67,7 +67,7 @@ class ProportionalResponse(Backend):
         return own
 
     def skip_reason(self, problem: Any, options: Options) -> str:
-        """Leave linear markets to interior_point, which was faster at nearly all sizes and gaps that were measured.
+        """Return why "auto" leaves linear markets to interior_point, which was faster in nearly all measurements.
 
         The table is in docs/backends/proportional_response.md; CES and Cobb-Douglas markets are solved here.
         """
@@ -80,7 +80,7 @@ class ProportionalResponse(Backend):
         return f"{LINEAR_FIRST} is as a rule faster on linear markets" if usable else ""
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Solve the market; a seed changes nothing (nothing is drawn), threads are for the path's Newton steps."""
+        """Solve the market; nothing is drawn, so the seed has no effect; threads apply to the path's Newton steps."""
         started, deadline = time.perf_counter(), Deadline.of(options)
         own = self.backend_options(options)
         market: Market = task.problem
@@ -114,7 +114,7 @@ class ProportionalResponse(Backend):
 
 @dataclass(frozen=True, kw_only=True)
 class _Warm:
-    """A plan to start from that passed the market's own check."""
+    """A start plan that passed the market's own check."""
 
     plan: Equilibrium
     welfare: float
@@ -144,7 +144,7 @@ class _Warm:
 
 @dataclass(frozen=True, kw_only=True)
 class _Run:
-    """One solve: what is asked, and how what is found is reported."""
+    """One solve: the request, and the report of its results."""
 
     market: Any
     variant: Any
@@ -158,7 +158,7 @@ class _Run:
     on_progress: Progress
 
     def linear(self) -> tuple[Equilibrium, Limit, list[str]]:
-        """Solve a market of linear utilities, of one round or of more."""
+        """Solve a market of linear utilities, of one round or several."""
         from .bids import Lists, State, Table
         from .linear import respond
 
@@ -267,7 +267,7 @@ def _allocation(market: FisherMarket, shares: Any) -> Any:
 
 
 def _mixed(market: Any, bids: Floats) -> Floats:
-    """Return bids with a little of every budget on every good that is wanted: a bid of nothing never grows."""
+    """Return bids with a small part of every budget on every wanted good: a bid of 0 never grows."""
     wants = market.arithmetic.wants
     even = wants / wants.sum(axis=(1, 2), keepdims=True) * market.budgets[:, None, None]
     total = bids.sum(axis=(1, 2), keepdims=True)

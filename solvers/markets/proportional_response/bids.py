@@ -1,4 +1,4 @@
-"""The goods that buyers bid on in proportional response: all of them, as a table, or the few that matter, as lists."""
+"""The goods that buyers bid on in proportional response: all goods, as a table, or the relevant ones, as lists."""
 
 from __future__ import annotations
 
@@ -10,17 +10,26 @@ from numpy.typing import NDArray
 
 from ....formulations.arrays import Floats
 from ....formulations.markets.fisher import FisherMarket
-from .kernels import NOTHING, best_table, count_near, judge_lists, judge_table, list_near, respond_lists, respond_table
+from .kernels import (
+    LOG_OF_ZERO,
+    best_table,
+    count_near,
+    list_bound_and_welfare,
+    list_near,
+    respond_lists,
+    respond_table,
+    table_bound_and_welfare,
+)
 
-# Lists leave out bids below exp(-DEPTH) of both the buyer's largest and the good's price: 2e-5.
+# Lists omit bids below exp(-DEPTH) of both the buyer's largest and the good's price: 2e-5.
 DEPTH = 11.0
-# A price is at least this share of all budgets while bids on its good are too small to count.
+# Least price, as a share of all budgets, while bids on a good are too small to count.
 LEAST_SHARE = 1e-30
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What all bids follow from: how sharply buyers answer to prices, and the summed logarithms of prices.
+    """The state that determines all bids: the sharpness of demand, and the summed logarithms of prices.
 
     Attributes
     ----------
@@ -32,20 +41,20 @@ class State:
     weights: Floats
 
     def moved(self, other: State, step: float) -> State:
-        """Return this state moved on by `step` times what leads from the other one here."""
+        """Return this state moved by `step` times the difference to the other one."""
         return State(
             self.theta + step * (self.theta - other.theta), self.weights + step * (self.weights - other.weights)
         )
 
 
 class Entries(Protocol):
-    """What a table and lists can both do."""
+    """The operations of both a table and lists."""
 
     def respond(self, state: State) -> tuple[Floats, float]:
         """Let every buyer bid; return the prices, shape (K,), and ``sum b log u``."""
         ...
 
-    def judge(self, state: State, log_prices: Floats) -> tuple[float, float]:
+    def bound_and_welfare(self, state: State, log_prices: Floats) -> tuple[float, float]:
         """Return (bound, welfare) of the state's bids at the prices that they make, short of ``sum B log B``."""
         ...
 
@@ -54,11 +63,11 @@ class Entries(Protocol):
         ...
 
     def narrowed(self, state: State, log_prices: Floats, most: float) -> Lists | None:
-        """Return the bids that matter as lists; None if they are more than this share of all."""
+        """Return the relevant bids as lists; None if they are more than this share of all."""
         ...
 
     def shares(self, state: State, prices: Floats) -> Any:
-        """Return which share of each good every buyer gets: an array, or (values, goods, starts)."""
+        """Return every buyer's share of each good: an array, or (values, goods, starts)."""
         ...
 
 
@@ -76,7 +85,7 @@ class Table:
         with np.errstate(divide="ignore"):
             worth /= market.largest[:, None]
             np.log(worth, out=worth)
-        np.maximum(worth, NOTHING, out=worth)
+        np.maximum(worth, LOG_OF_ZERO, out=worth)
         self.worth = worth
         self.budgets = market.budgets / market.total_budget
         goods = worth.shape[1]
@@ -88,9 +97,9 @@ class Table:
         linear = respond_table(self.worth, state.theta, state.weights, self.budgets, self._bids, prices)
         return prices, linear
 
-    def judge(self, state: State, log_prices: Floats) -> tuple[float, float]:
+    def bound_and_welfare(self, state: State, log_prices: Floats) -> tuple[float, float]:
         """Return (bound, welfare)."""
-        bound, welfare = judge_table(
+        bound, welfare = table_bound_and_welfare(
             self.worth, state.theta, state.weights, self.budgets, log_prices, self._bids, self._gains
         )
         return bound, welfare
@@ -100,7 +109,7 @@ class Table:
         return float(best_table(self.worth, log_prices, self.budgets))
 
     def narrowed(self, state: State, log_prices: Floats, most: float) -> Lists | None:
-        """Return the bids that matter as lists; None if they are more than this share of all."""
+        """Return the relevant bids as lists; None if they are more than this share of all."""
         counts = np.empty(len(self.worth), dtype=np.int64)
         floors = np.empty((2, len(self.worth)))
         theta, weights = state.theta, state.weights
@@ -134,7 +143,7 @@ class Lists:
     good : ndarray of int32, shape (L,)
     starts : ndarray of int64, shape (N + 1,)
     budgets : ndarray of float, shape (N,)
-        Summing to 1.
+        Budgets, with sum 1.
     """
 
     worth: Floats
@@ -154,7 +163,7 @@ class Lists:
         owner = np.repeat(np.arange(market.num_buyers), np.diff(table.indptr))
         worth = np.log(table.data * market.capacities[good] / market.largest[owner])
         budgets = market.budgets / market.total_budget
-        return cls(np.maximum(worth, NOTHING), good, table.indptr.astype(np.int64), budgets)
+        return cls(np.maximum(worth, LOG_OF_ZERO), good, table.indptr.astype(np.int64), budgets)
 
     def respond(self, state: State) -> tuple[Floats, float]:
         """Let every buyer bid on the goods listed."""
@@ -164,18 +173,18 @@ class Lists:
         )
         return prices, linear
 
-    def judge(self, state: State, log_prices: Floats) -> tuple[float, float]:
+    def bound_and_welfare(self, state: State, log_prices: Floats) -> tuple[float, float]:
         """Return (bound, welfare) of the bids of the last response."""
-        bound, welfare = judge_lists(self.worth, self.good, self.starts, self.budgets, log_prices, self.bids)
+        bound, welfare = list_bound_and_welfare(self.worth, self.good, self.starts, self.budgets, log_prices, self.bids)
         return bound, welfare
 
     def bound(self, log_prices: Floats) -> float:
-        """Return the bound that prices prove, if these are all goods that are wanted."""
+        """Return the bound that prices prove, if all wanted goods are listed."""
         gains = self.worth - log_prices[self.good]
         return float(self.budgets @ np.maximum.reduceat(gains, self.starts[:-1]))
 
     def narrowed(self, state: State, log_prices: Floats, most: float) -> Lists | None:
-        """Return the bids that matter as lists; None if they are more than this share of all."""
+        """Return the relevant bids as lists; None if they are more than this share of all."""
         sizes = np.diff(self.starts)
         power = state.theta * self.worth - state.weights[self.good]
         largest = np.maximum.reduceat(power, self.starts[:-1])

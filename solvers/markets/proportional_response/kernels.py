@@ -1,6 +1,6 @@
-"""The inner loops of proportional response, compiled: how buyers split budgets, and what a split is worth.
+"""Compiled inner loops of proportional response: the buyers' split of budgets, and its welfare and bound.
 
-Utilities come as logarithms in which every buyer's best is 0, and `NOTHING` stands for a good that is worth nothing;
+Utilities come as logarithms in which every buyer's best is 0, and `LOG_OF_ZERO` stands for a worthless good;
 budgets sum to 1. Buyer i bids ``B_i softmax_k(theta log u_ik - weights_k)``: `theta` is how sharply buyers answer to
 prices and `weights` are the sums of the logarithms of prices so far, so that a round needs no N x K state. A *table*
 holds all goods of every buyer, shape (N, K); *lists* hold a few of them, as the arrays of a CSR matrix.
@@ -17,14 +17,14 @@ from ....formulations.arrays import Floats
 from ....formulations.compiled import compiled
 
 # The logarithm of a utility of 0: finite, so that no product of it is undefined.
-NOTHING = -1e30
-# A bid of less than exp(LEAST) of the buyer's largest is none.
+LOG_OF_ZERO = -1e30
+# A bid of less than exp(LEAST) of the buyer's largest counts as 0.
 LEAST = -64.0
 
 
 @compiled(fastmath=True, inline="always")
 def _exp(t: float) -> float:
-    """Return exp(t) for t in [LEAST, 0], to 14 digits, from sums and products alone: compilers make vectors of it."""
+    """Return exp(t) for t in [LEAST, 0], to 14 digits, by sums and products alone, which compilers vectorise."""
     r = t * (1.0 / 128.0)
     y = 1.0 / 3628800.0 + r * (1.0 / 39916800.0)
     y = 1.0 / 5040.0 + r * (1.0 / 40320.0 + r * (1.0 / 362880.0 + r * y))
@@ -37,7 +37,7 @@ def _exp(t: float) -> float:
 
 @compiled(fastmath=True)
 def respond_table(worth: Floats, theta: float, weights: Floats, budgets: Floats, bids: Floats, prices: Floats) -> float:
-    """Fill `prices` with the sums of all bids, shape (K,); return ``sum b log u``. `bids` is room for one row."""
+    """Fill `prices` with the sums of all bids, shape (K,); return ``sum b log u``. `bids` is workspace for one row."""
     count, goods = worth.shape
     linear = 0.0
     prices[:] = 0.0
@@ -72,7 +72,7 @@ def respond_lists(
     bids: Floats,
     prices: Floats,
 ) -> float:
-    """Do the same for lists; `bids` takes all of them, in the order of `worth`."""
+    """Do the same for lists; `bids` holds all of them, in the order of `worth`."""
     linear = 0.0
     prices[:] = 0.0
     for i in range(len(starts) - 1):
@@ -97,7 +97,7 @@ def respond_lists(
 
 
 @compiled(fastmath=True)
-def judge_table(
+def table_bound_and_welfare(
     worth: Floats,
     theta: float,
     weights: Floats,
@@ -106,9 +106,9 @@ def judge_table(
     bids: Floats,
     gains: Floats,
 ) -> tuple[float, float]:
-    """Return (bound, welfare) of prices and of what the bids buy at them, both short of ``sum B log B``.
+    """Return (bound, welfare) of prices and of the goods that the bids buy, both short of ``sum B log B``.
 
-    `bids` and `gains` are room for one row each.
+    `bids` and `gains` are workspace for one row each.
     """
     count, goods = worth.shape
     bound, welfare = 0.0, 0.0
@@ -132,7 +132,7 @@ def judge_table(
 
 
 @compiled(fastmath=True)
-def judge_lists(
+def list_bound_and_welfare(
     worth: Floats,
     good: NDArray[np.int32],
     starts: NDArray[np.int64],
@@ -140,7 +140,7 @@ def judge_lists(
     log_prices: Floats,
     bids: Floats,
 ) -> tuple[float, float]:
-    """Do the same for lists and their bids; the bound is one only if nothing better is left out of the lists."""
+    """Do the same for lists and their bids; the bound holds only if the lists omit no better good."""
     bound, welfare = 0.0, 0.0
     for i in range(len(starts) - 1):
         first, last = starts[i], starts[i + 1]
@@ -158,7 +158,7 @@ def judge_lists(
 
 @compiled(fastmath=True)
 def best_table(worth: Floats, log_prices: Floats, budgets: Floats) -> float:
-    """Return the bound of `judge_table` alone."""
+    """Return the bound of `table_bound_and_welfare` alone."""
     bound = 0.0
     for i in range(worth.shape[0]):
         row = worth[i]
@@ -181,10 +181,10 @@ def count_near(
     floors: Floats,
     counts: NDArray[np.int64],
 ) -> None:
-    """Count the bids of each buyer that matter: within exp(-depth) of the buyer's largest, or of the good's price.
+    """Count the relevant bids of each buyer: within exp(-depth) of the buyer's largest, or of the good's price.
 
-    `floors` takes, per buyer, ``theta log u - weights`` of the least bid that matters to the buyer, and in its second
-    row the logarithm of what the buyer's bids are divided by.
+    `floors` receives, per buyer, ``theta log u - weights`` of the buyer's least relevant bid, and in its second row the
+    logarithm of the divisor of the buyer's bids.
     """
     for i in range(worth.shape[0]):
         row = worth[i]
@@ -224,7 +224,7 @@ def list_near(
                 kept[j] = row[k]
                 good[j] = k
                 j += 1
-        # Rounding may differ by a bid between the passes: the room is filled with goods of no worth.
+        # Rounding may change the count by a bid between the passes: free entries are filled with worthless goods.
         for rest in range(j, starts[i + 1]):
-            kept[rest] = NOTHING
+            kept[rest] = LOG_OF_ZERO
             good[rest] = 0

@@ -1,4 +1,4 @@
-"""Proportional response in a market of linear utilities: plain, or with momentum and only the bids that matter."""
+"""Proportional response in a market of linear utilities: plain, or with momentum and the relevant bids only."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from .unit_costs import Report
 
 Variant = Literal["accelerated", "plain"]
 VARIANTS: tuple[Variant, ...] = ("accelerated", "plain")
-# Momentum: a round moves on by k / (k + LAG) of the last move; k counts rounds since the last restart.
+# Momentum: a round starts k / (k + LAG) of the last move further on; k counts rounds since the last restart.
 LAG = 3.0
-# Rounding may raise the potential by so much between two rounds of an exact arithmetic that lowers it.
+# Largest rise of the potential by rounding between two rounds; exact arithmetic lowers it.
 ROUNDING = 1e-14
-# Lists pay when they hold less than this share of the table: a listed bid costs about six in a row.
+# Lists are used below this share of the table: a listed bid costs about six in a row.
 LIST_SHARE = 0.12
-# They are drawn up when buyers answer this much more sharply than at first, or when they were drawn up last.
+# Increase of sharpness, since the first round or the last lists, after which lists are made anew.
 FIRST_LISTED, LIST_GROWTH = 16.0, 2.0
-# Rounds between two looks at the gap: at least 10, and 10 per cent of all rounds so far.
-LOOK_ROUNDS, LOOK_SHARE = 10, 0.1
+# Rounds between two checks of the gap: at least 10, and 10 per cent of all rounds so far.
+CHECK_ROUNDS, CHECK_SHARE = 10, 0.1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outcome:
-    """How the rounds ended: prices of the least bound and shares of the most welfare, and how many rounds it took.
+    """The outcome of the rounds: prices of the least bound, shares of the most welfare, and the number of rounds.
 
     Attributes
     ----------
     prices : ndarray of float, shape (K,)
-        Of the whole capacity of each good; they sum to 1.
+        Prices of the whole capacity of each good; they sum to 1.
     shares : ndarray of float, shape (N, K), or tuple
-        As `Entries.shares` returns them.
+        Shares as `Entries.shares` returns them.
     bound, welfare : float
-        What they are worth, short of ``sum B log B`` and for budgets of sum 1.
+        Bound and welfare, short of ``sum B log B`` and for budgets of sum 1.
     """
 
     prices: Floats
@@ -52,7 +52,7 @@ class Outcome:
 
     @property
     def gap(self) -> float:
-        """Return (D - P) / sum B, as the method found it."""
+        """Return (D - P) / sum B by the method's own numbers."""
         return self.bound - self.welfare
 
 
@@ -73,24 +73,24 @@ def respond(
     entries : Table or Lists
         All goods that buyers want.
     start : State
-        What the first bids follow from.
+        State that determines the first bids.
     variant : {"accelerated", "plain"}
         "plain" is proportional response as published: every buyer bids on a good what it adds to the buyer's
         utility; it never raises the potential ``sum p log p - sum b log u``. "accelerated" takes the same step from a
         point further on, along the last move of `State` (Nesterov's momentum in the logarithms of bids), starts its
-        momentum anew when the potential rises, and leaves bids that do not matter out of most rounds.
+        momentum anew when the potential rises, and omits irrelevant bids from most rounds.
     gap : float
-        Of (D - P) / sum B.
+        Tolerance of (D - P) / sum B.
     deadline : Deadline
     max_rounds : int
     report : callable
-        Called at every look with (round, bound, welfare, found), bound and welfare short of ``sum B log B`` and for
+        Called at every check with (round, bound, welfare, found), bound and welfare short of ``sum B log B`` and for
         budgets of sum 1; found() returns the best shares and the best prices.
 
     Notes
     -----
     Plain rounds are mirror descent with unit steps on the program of Shmyrev (Birnbaum, Devanur and Xiao, EC 2011).
-    Nothing is proved of the accelerated ones; what ends them is the gap, and that is of the whole market.
+    No rate is proved for the accelerated rounds; they end by the gap of the whole market.
     """
     return _Rounds(entries, start, variant, report).run(gap, deadline, max_rounds)
 
@@ -108,7 +108,7 @@ class _Rounds:
         self.restarts = 0
 
     def run(self, gap: float, deadline: Deadline, max_rounds: int) -> Outcome:
-        point, potential, run, look = self.state, math.inf, 0, 0
+        point, potential, run, next_check = self.state, math.inf, 0, 0
         prices, log_prices = self._answer(point)
         late = False
         for number in range(max_rounds + 1):
@@ -116,16 +116,18 @@ class _Rounds:
                 prices, log_prices = self._answer(point)
             now = float(prices @ log_prices) - self.linear
             if self.accelerated and run > 1 and now > potential + ROUNDING and number < max_rounds:
-                # Too far: from here on without momentum, from a point that is no worse than any before.
+                # The step was too long: continue without momentum, from a point that is no worse than any before.
                 self.restarts += 1
                 run, potential = 0, math.inf
                 point = self.last = self.state
                 continue
             potential, last = now, self.last
             late = deadline.passed
-            if number >= look or late or number == max_rounds:
-                look = number + max(LOOK_ROUNDS, int(LOOK_SHARE * number)) if number >= LOOK_ROUNDS else number + 5
-                self._look(point, prices, log_prices, gap, number, last=late or number == max_rounds)
+            if number >= next_check or late or number == max_rounds:
+                next_check = (
+                    number + max(CHECK_ROUNDS, int(CHECK_SHARE * number)) if number >= CHECK_ROUNDS else number + 5
+                )
+                self._check_gap(point, prices, log_prices, gap, number, last=late or number == max_rounds)
                 if self.bound - self.welfare <= gap or late:
                     break
             if self.accelerated and point.theta >= LIST_GROWTH * self.listed_at:
@@ -156,10 +158,12 @@ class _Rounds:
         prices = np.maximum(prices, LEAST_SHARE)
         return prices, np.log(prices)
 
-    def _look(self, point: State, prices: Floats, log_prices: Floats, gap: float, number: int, *, last: bool) -> None:
-        """Judge the round; where lists say that it is good enough, or it is the last, by all goods."""
+    def _check_gap(
+        self, point: State, prices: Floats, log_prices: Floats, gap: float, number: int, *, last: bool
+    ) -> None:
+        """Evaluate the round; use all goods if the lists close the gap or the round is the last."""
         entries = self.entries
-        bound, welfare = entries.judge(point, log_prices)
+        bound, welfare = entries.bound_and_welfare(point, log_prices)
         if welfare > self.welfare:
             self.welfare = welfare
             bids = entries.bids.copy() if isinstance(entries, Lists) else None
@@ -175,7 +179,7 @@ class _Rounds:
         self.report(number, self.bound, self.welfare, self.found)
 
     def _list(self, point: State, log_prices: Floats) -> None:
-        """Draw up new lists of the bids that matter, if they are few."""
+        """Make new lists of the relevant bids, if they are few."""
         lists = self.all.narrowed(point, log_prices, LIST_SHARE)
         self.entries = self.all if lists is None else lists
         self.listed_at = point.theta

@@ -1,4 +1,4 @@
-"""The plain proportional response of CES and Cobb-Douglas markets: bid on a good what it adds to your utility."""
+"""The plain proportional response of CES and Cobb-Douglas markets: bids follow the marginal utility of spending."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ...deadline import Deadline
 from .price_path import PathOutcome
 from .unit_costs import Report
 
-# Rounds between two looks at the bound.
+# Rounds between two checks of the bound.
 LOOK_ROUNDS = 10
-# When welfare falls, the next responses go this much less far; when it rises, a little further, up to the first.
+# Factors of the response's length: it shrinks when welfare falls, and grows a little when it rises, up to the first.
 DAMPED, RELEASED = 0.7, 1.05
 
 
@@ -31,15 +31,15 @@ def respond_rounds(
     """Run rounds until the gap, the time or the rounds end.
 
     Every buyer bids ``b_ijt' = B_i x_ijt dU_i/dx_ijt / U_i``, which sums to the budget because U is homogeneous. With
-    complements (rho < 0) what is scarce is bid up too far, round after round; so the new bid is
-    ``b^(1-d) b'^d`` with d = 1/(1 - rho), and less where welfare falls.
+    complements (rho < 0) this overshoots on scarce goods; so the new bid is ``b^(1-d) b'^d`` with d = 1/(1 - rho), and
+    less where welfare falls.
 
     Parameters
     ----------
     market : VolatileFisherMarket
-        Of family "ces" or "cobb-douglas".
+        A market of family "ces" or "cobb-douglas".
     start : ndarray of float, shape (N, J, T), or None
-        Bids to start from; what equal shares of all goods suggest, by default.
+        Bids to start from; by default those of equal shares of all goods.
     gap, deadline, max_rounds, report
         As in :func:`follow_prices`.
     """

@@ -1,4 +1,4 @@
-"""CES and Cobb-Douglas markets by an interior path over the logarithms of prices: a Newton step in J x T unknowns.
+"""CES and Cobb-Douglas markets by an interior path over log prices: a Newton step in J x T unknowns.
 
 With ``q`` the logarithms of what whole capacities cost and ``f_it(q)`` those of what a unit of utility costs in a
 round, the dual of the market is: minimise ``sum exp(q) - sum_i B_i l_i`` with ``l_i <= f_it(q)``. Its multipliers
@@ -22,31 +22,31 @@ from ....formulations.markets.volatile import VolatileFisherMarket
 from ...deadline import Deadline
 from .unit_costs import Report, RoundCosts
 
-# A step goes this far to where the first bid or slack would be 0.
+# Share of the way to the first bid or slack of 0 that a step goes.
 NEARLY = 0.995
-# The step in a log price, times how sharply spending answers to it, is at most this: beyond, the slopes are others.
+# Largest step in a log price, times the sharpness of spending: beyond it, the slopes change.
 FARTHEST = 4.0
-# The path waits for the goods to sell out: mu stays above this share of the money that is out of place.
+# The path keeps mu above this share of the misplaced money, until the goods sell out.
 WAIT = 1e-2
-# Newton's matrix is scaled to a diagonal of 1; what is added to it grows from here by 100 until it is definite.
+# Newton's matrix is scaled to a diagonal of 1; its shift grows from here by factors of 100 until it is definite.
 RIDGE = 1e-15
-# Money on a good is taken to be at least this, and log prices to be within +-LARGEST_LOG: all budgets sum to 1.
+# Least money on a good, and largest size of a log price: all budgets sum to 1.
 TINY = 1e-280
 LARGEST_LOG = 640.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PathOutcome:
-    """How the path ended: the best allocation and the best prices that it met.
+    """The outcome of the path: its best allocation and its best prices.
 
     Attributes
     ----------
     allocation : ndarray of float, shape (N, J, T)
     prices : ndarray of float, shape (J, T)
     gap : float
-        (D - P) / sum B.
+        Gap (D - P) / sum B.
     stuck : bool
-        Whether rounding left no step to take.
+        Whether rounding permitted no further step.
     """
 
     allocation: Floats
@@ -67,18 +67,18 @@ def follow_prices(
     max_steps: int,
     report: Report,
 ) -> PathOutcome:
-    """Follow the path until the gap, the time or the steps end, or rounding does.
+    """Follow the path until the gap is closed, the time or the steps end, or rounding permits no further step.
 
     Parameters
     ----------
     market : VolatileFisherMarket
-        Of family "ces" or "cobb-douglas".
+        A market of family "ces" or "cobb-douglas".
     start : ndarray of float, shape (J, T), or None
         Prices to start from; those of equal shares by default.
     slack : float
-        How much cheaper than its cheapest round a buyer is taken to live at first: 1, or less near the optimum.
+        Initial distance of a buyer's level below the log cost of its cheapest round: 1, or less near the optimum.
     gap : float
-        Of (D - P) / sum B, proved.
+        Tolerance of the proved gap (D - P) / sum B.
     deadline : Deadline
     max_steps : int
     report : callable
@@ -88,8 +88,8 @@ def follow_prices(
     late, stuck = False, False
     for number in range(max_steps + 1):
         late = deadline.passed
-        if path.worth_a_look(gap) or late or stuck or number in (0, max_steps):
-            path.look()
+        if path.gap_may_be_closed(gap) or late or stuck or number in (0, max_steps):
+            path.evaluate_bounds()
             report(number, path.bound, path.welfare, path.found)
         if path.gap <= gap or late or stuck or number == max_steps:
             break
@@ -100,7 +100,7 @@ def follow_prices(
 
 
 class _Path:
-    """Where the path is: log prices q of whole capacities (T, J), spending b and slacks s (T, N), levels l (N,)."""
+    """The point of the path: log prices q of whole capacities (T, J), spending b and slacks s (T, N), levels l (N,)."""
 
     def __init__(self, market: VolatileFisherMarket, start: Floats | None, slack: float) -> None:
         self.market = market
@@ -135,14 +135,14 @@ class _Path:
             slacks = np.maximum(self.f - self.levels, 1e-15 * (1.0 + np.abs(self.levels)))
         self.slacks = np.where(self.served, slacks, 1.0)
 
-    def worth_a_look(self, gap: float) -> bool:
-        """Whether the gap may be closed: what is spent beside the cheapest rounds, and on goods not sold out."""
+    def gap_may_be_closed(self, gap: float) -> bool:
+        """Whether the gap may be closed: money spent off the cheapest rounds and on unsold goods is small."""
         spent = self.costs.spent(self.bids, self.shares)
         adrift = float(np.abs(spent - self._worth()).sum())
         return float((self.bids * self.slacks).sum()) <= 4.0 * gap and adrift <= 10.0 * max(gap, 1e-12)
 
-    def look(self) -> None:
-        """Sell all goods to the bids as they are; keep the allocation or the prices if they are the best so far."""
+    def evaluate_bounds(self) -> None:
+        """Sell all goods to the present bids; keep the allocation or the prices if they are the best so far."""
         spent = self.costs.spent(self.bids, self.shares)
         rates = np.where(spent > TINY, 1.0 / np.where(spent > TINY, spent, 1.0), 0.0)
         allocation = np.moveaxis(self.bids[:, :, None] * self.shares * rates[:, None, :], 0, 2) * self.market.capacities
@@ -159,7 +159,7 @@ class _Path:
         return np.where(self.wanted, np.exp(self.q), 0.0)
 
     def step(self, gap: float) -> bool:
-        """Take one predictor-corrector step; return False if rounding leaves none to take."""
+        """Take one predictor-corrector step; return False if rounding permits none."""
         served, b, s, B = self.served, self.bids, self.slacks, self.budgets
         worth = self._worth()
         mu = float((b * s * served).sum() / (B * served.sum(axis=0)).sum())
@@ -180,7 +180,7 @@ class _Path:
         self.q = np.clip(self.q + length * dq, -LARGEST_LOG, LARGEST_LOG)
         predicted = np.where(served, s + length * ds, 0.0)
         self.f, self.shares = self.costs.at(self.q - self.log_capacities)
-        # f is not linear: a level yields where its slack would be under a tenth of what was predicted.
+        # f is not linear: a level gives way where its slack would be under a tenth of the prediction.
         self.levels = np.minimum(self.levels + length * dl, (self.f - 0.1 * predicted).min(axis=0))
         self._set_slacks()
         return length > 1e-10
@@ -190,10 +190,10 @@ class _Path:
         return min(1.0, float((values[falling] / -move[falling]).min(initial=1.0)))
 
     def _reach(self, dq: Floats) -> float:
-        """Return how far the costs' slopes are followed: the largest move of a log price, by how sharply they bend."""
+        """Return the largest move of a log price, weighted by the curvature of the costs."""
         if self.costs.power <= 0.0:
             return float(np.abs(dq).max()) * max(1.0, -self.costs.power)
-        # Of complements, a price that falls and is no part of any cost may fall all the way.
+        # The price of a complement that falls and is no part of any cost may fall without limit.
         parts = np.minimum(1.0, 10.0 * self.shares.max(axis=1))
         return float(np.where(dq < 0, -dq * parts, dq).max())
 
@@ -208,7 +208,7 @@ class _Newton:
         bids, shares, elasticity = path.bids, path.shares, path.costs.elasticity
         rounds, count, resources = shares.shape
         self.ratio = np.where(path.served, bids / path.slacks, 0.0)
-        # Each buyer's first round, where bids answer most, is what the others are measured from: with the sums of the
+        # Each buyer's first round, where bids respond most, is the reference of the others: with the sums of the
         # others in place of differences of large numbers, little is lost to rounding near the end of the path.
         self.first = (self.ratio.argmax(axis=0), np.arange(count))
         self.others = self.ratio.copy()
@@ -217,7 +217,7 @@ class _Newton:
         self.total = self.besides + self.ratio[self.first]
         spent = path.costs.spent(bids, shares)
         self.adrift = float(np.abs(spent - worth).sum())
-        # That goods sell out is asked for in logarithms, in which a price that is far too high falls all the way.
+        # The balance of goods is stated in logarithms, in which a price that is far too high falls to its level.
         spent = np.where(path.wanted, np.maximum(spent, TINY), 1.0)
         self.missing = np.where(path.wanted, spent * (np.log(spent) - np.log(np.maximum(worth, TINY))), 0.0)
         self.rest = path.budgets - bids.sum(axis=0)

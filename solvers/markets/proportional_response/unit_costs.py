@@ -1,4 +1,4 @@
-"""What a unit of utility costs in each round of a CES or Cobb-Douglas market, and how that money is split."""
+"""Unit costs of utility in each round of a CES or Cobb-Douglas market, and the shares of goods in them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ....formulations.arrays import Floats
 from ....formulations.markets.volatile import VolatileFisherMarket
 
-# Called with (round, bound, welfare, found); found() gives the best allocation and the best prices so far.
+# Called with (round, bound, welfare, found); found() returns the best allocation and the best prices so far.
 Report = Callable[[int, float, float, Callable[[], tuple[Any, Floats]]], None]
 
 
@@ -21,11 +21,11 @@ class RoundCosts:
     Attributes
     ----------
     weights : ndarray of float, shape (T, N, J)
-        0 where a good is not wanted.
+        Utility weights; 0 where a good is not wanted.
     served : ndarray of bool, shape (T, N)
     wanted : ndarray of bool, shape (T, J)
     elasticity : float
-        Of substitution between the resources of a round; 1 in a Cobb-Douglas market.
+        Elasticity of substitution between the resources of a round; 1 in a Cobb-Douglas market.
     """
 
     def __init__(self, market: VolatileFisherMarket) -> None:
@@ -41,7 +41,7 @@ class RoundCosts:
             self._log_yield = np.where(self.served, np.log(market.productivity.T), 0.0)
 
     def at(self, log_prices: Floats) -> tuple[Floats, Floats]:
-        """Return log unit costs (infinite where nothing is served) and the share of each good in what is spent."""
+        """Return log unit costs (infinite where nothing is served) and each good's share of spending."""
         relative = log_prices[:, None, :] - self._log_weights
         if self.power == 0.0:
             costs = (self.weights * relative).sum(axis=2) - self._log_yield

@@ -1,4 +1,4 @@
-"""Rounds of tangent cuts on a continuous program: solve, see where its point and its prices lie, cut there."""
+"""Rounds of tangent cuts on a continuous program: solve, locate the optimum by point and prices, cut there."""
 
 from __future__ import annotations
 
@@ -12,17 +12,24 @@ from ....formulations.arrays import Floats
 from ....formulations.program.model import Program
 from ...backend import Answer, Claim
 from ...result import Limit
-from .feasibility import NOTHING, WORTH, interior_program, nothing_inside, recession_program
+from .feasibility import (
+    LOG_ARGUMENT_TOLERANCE,
+    UNDECIDED,
+    WORTH,
+    interior_program,
+    log_argument_tolerance,
+    recession_program,
+)
 from .points import FAR_BELOW, REACH, Tangents, Terms, first_grid, further_down, window_points
 from .relaxation import OuterProgram
 from .state import FINEST_TOLERANCE, PATIENCE, Inner, Proof, Record
 
-# The first grid, and the one outside the windows once the first round has said where they are.
+# Ratio of the first grid, and of the grid outside the windows after the first round.
 FINE_RATIO = 2.0
 COARSE_RATIO = 8.0
 # Tangents of earlier rounds are dropped while the gap falls at least by this factor each round.
 GOOD_FACTOR = 4.0
-# How often the range of insides that nothing bounds is extended, and how far beyond its end tangents are put.
+# Number of extensions of unbounded ranges of log arguments, and distance of the tangents beyond the end.
 MOST_EXTENSIONS = 3
 EXTENSION = REACH ** np.array([0.25, 0.5, 0.75, 1.0])
 BISECTIONS = 60
@@ -37,9 +44,9 @@ class ContinuousRounds:
     inner : Inner
     program : Program
     share : float
-        Of the gap asked for: when to stop.
+        Share of the requested gap at which the rounds stop.
     tangents : Tangents, optional
-        To begin with; by default a first grid.
+        Tangents of the first round; by default a first grid.
     report : callable, optional
         Called with the record after each round.
     """
@@ -65,11 +72,11 @@ class ContinuousRounds:
 
     def begin_at(self, values: Floats) -> None:
         """Cut at a point of the program."""
-        self.centre = self.terms.inside(values)
+        self.centre = self.terms.log_arguments(values)
         self.tangents = self.tangents.with_points(self.centre[:, None])
 
     def run(self) -> Answer:
-        """Go on until the gap is closed, a limit strikes, or the rounds give no more."""
+        """Continue until the gap is closed, a limit strikes, or the rounds make no more progress."""
         record = self.record
         while not self.inner.deadline.passed:
             outer = OuterProgram.of(self.program, self.terms, self.tangents, upper=self.upper, units=self.centre)
@@ -85,13 +92,13 @@ class ContinuousRounds:
             if ended is not None:
                 return ended
             if answer.values is not None and answer.claim not in NO_OPTIMUM:
-                self._cut(self.terms.inside(answer.values[: self.program.num_columns]), outer.proof(answer))
+                self._cut(self.terms.log_arguments(answer.values[: self.program.num_columns]), outer.proof(answer))
             if record.end_round():
                 return record.stopped(Limit.METHOD, f"tangent cuts: {PATIENCE} rounds have not halved the gap")
         return record.stopped(Limit.TIME)
 
     def _read(self, outer: OuterProgram, answer: Answer) -> Answer | None:
-        """Take in one round's answer; return what ends the rounds, if anything does."""
+        """Process one round's answer; return the answer that ends the rounds, if there is one."""
         record = self.record
         proof = outer.proof(answer)
         if proof is not None:
@@ -101,14 +108,14 @@ class ContinuousRounds:
         if answer.values is None:
             return record.failed(answer, answer.message or "the backend gave no point")
         if proof is None and answer.claim is Claim.SOLVED:
-            word = outer.program.objective_at(answer.values) if answer.bound is None else answer.bound
-            record.tighten(word / outer.scale)
+            own_bound = outer.program.objective_at(answer.values) if answer.bound is None else answer.bound
+            record.tighten(own_bound / outer.scale)
         point = answer.values[: self.program.num_columns]
         worst = self.program.residuals_at(point).worst
         if worst > record.tolerance:
             return record.failed(answer, f"the point of a round violates the program by {worst:.3g}")
         if record.solution is None:
-            if (self.terms.inside(point) > nothing_inside(self.upper)).all():
+            if (self.terms.log_arguments(point) > log_argument_tolerance(self.upper)).all():
                 record.offer(point)
             elif (ended := self._find_interior()) is not None:
                 return ended
@@ -119,8 +126,8 @@ class ContinuousRounds:
         """Offer the best point between the best so far and this one: feasible, as the program is convex."""
         old = self.record.solution
         assert old is not None
-        here, rise = self.terms.inside(old), float(self.program.objective @ (point - old))
-        step = self.terms.inside(point) - here
+        here, rise = self.terms.log_arguments(old), float(self.program.objective @ (point - old))
+        step = self.terms.log_arguments(point) - here
 
         def slope(share: float) -> float:
             at = here + share * step
@@ -135,18 +142,18 @@ class ContinuousRounds:
         if low > 0:
             self.record.offer(old + low * (point - old))
 
-    def _cut(self, inside: Floats, proof: Proof | None) -> None:
+    def _cut(self, log_arguments: Floats, proof: Proof | None) -> None:
         """Choose the next round's tangents.
 
-        The prices of a round put each inside near weight / slope; `window_points` says how near. Within the windows
-        the next round's relaxation is 64 times as close as this one's. While the gap falls like that, what lies outside
-        them is dropped, but for a coarse grid: fewer segments make faster linear programs. Otherwise all tangents stay,
-        and Kelley's argument holds: those at the points visited are among them.
+        The prices of a round put each log argument near weight / slope; `window_points` has the width. Within the
+        windows the next round's relaxation is 64 times as close as this one's. While the gap falls at that rate,
+        tangents outside them are dropped, but for a coarse grid: fewer segments make faster linear programs. Otherwise
+        all tangents are kept, those at the points visited among them, as Kelley's method requires.
         """
         record, terms = self.record, self.terms
         assert record.solution is not None
-        best, last = terms.inside(record.solution), self.tangents.last_points()
-        least = NOTHING * best
+        best, last = terms.log_arguments(record.solution), self.tangents.last_points()
+        least = LOG_ARGUMENT_TOLERANCE * best
         most = np.where(np.isfinite(self.upper), self.upper, REACH * np.maximum(last, best))
         middle = best if proof is None else terms.weights / proof[1][terms.index]
         self.centre = middle = np.clip(middle, least, np.maximum(most, least))
@@ -155,11 +162,11 @@ class ContinuousRounds:
         around = window_points(middle, record.gap / weight, allowed / weight)
         coarse = self.base.above(FAR_BELOW * np.minimum(middle, best))
         kept = coarse if GOOD_FACTOR * record.gap <= record.last_gap else self.tangents
-        points = np.minimum(np.column_stack((around, further_down(self.tangents, inside, least))), most[:, None])
-        self.tangents = kept.with_points(points).with_points(np.column_stack((inside, best)))
+        points = np.minimum(np.column_stack((around, further_down(self.tangents, log_arguments, least))), most[:, None])
+        self.tangents = kept.with_points(points).with_points(np.column_stack((log_arguments, best)))
 
     def _without_optimum(self, answer: Answer) -> Answer | None:
-        """Find out what a round without an optimum says of the program; None if the rounds go on, further out."""
+        """Decide the meaning of a round without an optimum; None if the rounds continue further out."""
         if not len(self.terms.index):
             return replace(answer, values=None, duals=None, reduced_costs=None, ray=self._own_ray(answer))
         ended = self._find_interior() if self.record.solution is None else None
@@ -168,33 +175,36 @@ class ContinuousRounds:
         program = recession_program(self.program, self.terms)
         sought = self.inner.solve(program, tolerance=FINEST_TOLERANCE)
         if sought.values is None:
-            return self.record.failed(sought, sought.message or "whether the objective has an end was not found out")
-        if program.residuals_at(sought.values).worst <= NOTHING and program.objective_at(sought.values) > WORTH:
-            message = "the objective rises without end along a direction that rows, bounds and logarithms allow"
+            return self.record.failed(sought, sought.message or "boundedness of the objective was not decided")
+        if (
+            program.residuals_at(sought.values).worst <= LOG_ARGUMENT_TOLERANCE
+            and program.objective_at(sought.values) > WORTH
+        ):
+            message = "the objective is unbounded along a direction that rows, bounds and logarithms allow"
             return Answer(claim=Claim.UNBOUNDED, message=message)
         if answer.claim is Claim.INFEASIBLE:
-            return self.record.failed(answer, "a round was called infeasible, but there is a point")
+            return self.record.failed(answer, "the backend called a round infeasible, but there is a feasible point")
         self._extensions += 1
         if self._extensions > MOST_EXTENSIONS:
-            return self.record.failed(sought, "the rounds stay unbounded, but no direction without end was found")
+            return self.record.failed(sought, "the rounds stay unbounded, but no unbounded direction was found")
         further = np.where(np.isinf(self.upper), self.tangents.last_points(), 0.0)[:, None] * EXTENSION
         self.base, self.tangents = self.base.with_points(further), self.tangents.with_points(further)
         return None
 
     def _find_interior(self) -> Answer | None:
-        """Find a first point with every logarithm defined; return what ends the rounds if there is none."""
+        """Find a first point with every logarithm defined; return the answer that ends the rounds if there is none."""
         program = interior_program(self.program, self.terms, self.upper)
         answer = self.inner.solve(program, tolerance=FINEST_TOLERANCE)
         if answer.claim is Claim.INFEASIBLE:
             return Answer(claim=Claim.INFEASIBLE, message=answer.message, ray=self._own_ray(answer))
         if answer.values is None:
-            return self.record.failed(answer, answer.message or "no first point was found, nor that there is none")
-        if answer.claim is Claim.SOLVED and answer.values[-1] <= NOTHING:
-            message = "no point satisfies the rows with every logarithm's inside above 0"
+            return self.record.failed(answer, answer.message or UNDECIDED)
+        if answer.claim is Claim.SOLVED and answer.values[-1] <= LOG_ARGUMENT_TOLERANCE:
+            message = "no point satisfies the rows with every log argument above 0"
             return Answer(claim=Claim.INFEASIBLE, message=message)
         self.record.offer(answer.values[:-1])
         if self.record.solution is None:
-            return self.record.failed(answer, "the first point found is none of the program's")
+            return self.record.failed(answer, "the first point found violates the program")
         return None
 
     def _own_ray(self, answer: Answer) -> Floats | None:

@@ -1,4 +1,4 @@
-"""Linear programs that say of a program with log terms whether it has a plan, and whether plans have an end."""
+"""Linear programs that decide feasibility and boundedness of a program with log terms."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from ....formulations.program.model import Program
 from .points import Terms
 from .relaxation import side_by_side, stacked
 
-# What is inside a logarithm is nothing below this share of its greatest value, or of 1: a solver's zeros are no better.
-NOTHING = 1e-9
-# A direction of unit size without end must be worth this much, in costs and log terms of unit size.
+# Tolerance of a log argument, as a share of its greatest value or of 1: a solver's zeros are no more accurate.
+LOG_ARGUMENT_TOLERANCE = 1e-9
+# Least objective of an unbounded direction of unit size, in costs and log terms of unit size.
 WORTH = 1e-7
+#: Message where the search for a first point decides nothing.
+UNDECIDED = "no first point was found, and infeasibility was not proved"
 
 
-def nothing_inside(upper: Floats) -> Floats:
-    """Return what counts as nothing inside each logarithm; `upper`, shape (K,), bounds the inside."""
-    return NOTHING * np.where(upper > 0, np.minimum(upper, 1.0), 1.0)
+def log_argument_tolerance(upper: Floats) -> Floats:
+    """Return the tolerance of each log argument; `upper`, shape (K,), bounds the arguments."""
+    return LOG_ARGUMENT_TOLERANCE * np.where(upper > 0, np.minimum(upper, 1.0), 1.0)
 
 
 def interior_program(program: Program, terms: Terms, upper: Floats) -> Program:
-    """Return the program of a point well inside every logarithm: columns as `program`, and one for how deep inside.
+    """Return the program that maximises the least log argument: columns as `program`, and one for that depth.
 
-    The depth is at most 1: the least inside, each in the unit of its upper end or of 1, whichever is less. An optimum
-    of at most `NOTHING` says that no point has every logarithm defined. A continuous program of these is infeasible
-    only if the rows and bounds of `program` are.
+    The depth is at most 1: the least log argument, each in the unit of its upper end or of 1, whichever is less. An
+    optimum of at most `LOG_ARGUMENT_TOLERANCE` means that no point has every logarithm defined. A continuous program of
+    these is infeasible only if the rows and bounds of `program` are.
     """
     n, K = program.num_columns, len(terms.index)
-    unit = nothing_inside(upper) / NOTHING
-    inside = side_by_side(
+    unit = log_argument_tolerance(upper) / LOG_ARGUMENT_TOLERANCE
+    log_arguments = side_by_side(
         Csr(terms.matrix.starts, terms.matrix.columns, terms.matrix.values / unit[terms.matrix.row_of_entry()]),
         Csr(np.arange(K + 1), np.full(K, n), np.full(K, -1.0)),
     )
@@ -40,7 +42,7 @@ def interior_program(program: Program, terms: Terms, upper: Floats) -> Program:
         lower=np.append(program.lower, 0.0 if program.integer.any() else -np.inf),
         upper=np.append(program.upper, 1.0),
         integer=np.append(program.integer, False),
-        matrix=stacked(program.matrix, inside),
+        matrix=stacked(program.matrix, log_arguments),
         row_lower=np.concatenate((program.row_lower, -terms.offsets / unit)),
         row_upper=np.concatenate((program.row_upper, np.full(K, np.inf))),
         columns={"original": np.arange(n), "depth": np.array([n])},
@@ -49,10 +51,11 @@ def interior_program(program: Program, terms: Terms, upper: Floats) -> Program:
 
 
 def recession_program(program: Program, terms: Terms) -> Program:
-    """Return the program of a direction in which the objective of `program` rises without end.
+    """Return the program of a direction in which the objective of `program` is unbounded.
 
-    There is one exactly if the optimum is above 0: along a direction d that keeps rows and bounds, costs c and insides
-    a_k, the objective rises for ever if c d > 0, or if c d = 0 and some a_k d > 0; no a_k d may be below 0.
+    There is one exactly if the optimum is above 0: along a direction d that keeps rows and bounds, with costs c and log
+    arguments a_k, the objective rises without bound if c d > 0, or if c d = 0 and some a_k d > 0; no a_k d may be below
+    0.
     """
     m, K = program.num_rows, len(terms.index)
     cost = program.objective / (float(np.abs(program.objective).max(initial=0.0)) or 1.0)
@@ -61,7 +64,7 @@ def recession_program(program: Program, terms: Terms) -> Program:
     values = terms.matrix.values / np.where(size > 0, size, 1.0)[terms.matrix.row_of_entry()]
     gain = cost + np.bincount(terms.matrix.columns, weights=values, minlength=len(cost))[: len(cost)]
     priced = np.flatnonzero(cost)
-    inside = Csr(
+    log_arguments = Csr(
         np.append(terms.matrix.starts, terms.matrix.starts[-1] + len(priced)),
         np.concatenate((terms.matrix.columns, priced)),
         np.concatenate((values, cost[priced])),
@@ -72,7 +75,7 @@ def recession_program(program: Program, terms: Terms) -> Program:
         lower=np.where(np.isfinite(program.lower), 0.0, -1.0),
         upper=np.where(np.isfinite(program.upper), 0.0, 1.0),
         integer=np.zeros(len(cost), dtype=bool),
-        matrix=stacked(program.matrix, inside),
+        matrix=stacked(program.matrix, log_arguments),
         row_lower=np.concatenate((np.where(np.isfinite(program.row_lower), 0.0, -np.inf), np.zeros(K + 1))),
         row_upper=np.concatenate((np.where(np.isfinite(program.row_upper), 0.0, np.inf), np.full(K + 1, np.inf))),
         columns={"direction": np.arange(len(cost))},

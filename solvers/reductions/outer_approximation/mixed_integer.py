@@ -14,13 +14,13 @@ from ....formulations.program.model import Program
 from ...backend import Answer, Claim
 from ...result import Limit
 from .continuous import FINE_RATIO, ContinuousRounds
-from .feasibility import NOTHING, interior_program, nothing_inside
+from .feasibility import LOG_ARGUMENT_TOLERANCE, UNDECIDED, interior_program, log_argument_tolerance
 from .points import FAR_BELOW, LEAST, Terms, first_grid, further_down, window_points
 from .relaxation import OuterProgram
 from .state import FINEST_TOLERANCE, GAP_SHARE, Inner, Record
 
-# The gap of the first integer program, as a share of the bound or the sum of weights, and of later ones, as a share of
-# the gap that is left: what is cut off next needs no finer answer.
+# Gap of the first integer program, as a share of the bound or the sum of weights, and of later ones, as a share of the
+# remaining gap: the next cuts make a finer answer useless.
 FIRST_GAP = 1e-2
 NEXT_GAP = 0.125
 
@@ -28,17 +28,17 @@ NEXT_GAP = 0.125
 class IntegerRounds:
     """Solves one program with integer columns.
 
-    First the continuous relaxation, for its bound and its cuts. Then integer programs, whose optima bound the
-    objective from above; at each one's point the integers are fixed, and the continuous columns chosen by rounds of
-    their own. No tangent is dropped: those at the points visited make an integer point, once visited, exact.
+    The continuous relaxation gives a first bound and cuts. Integer programs follow, whose optima bound the objective
+    from above; the integers of each optimum are fixed, and rounds on the continuous columns choose those. No tangent is
+    dropped: the tangents at a visited integer point make the relaxation exact there.
 
     Parameters
     ----------
     inner : Inner
-        A backend that reads no LPs is spared the relaxation, and its integer points are taken as they are.
+        A backend that reads no LPs skips the relaxation, and its integer points are used as they are.
     program : Program
     report : callable
-        Called with the record after each round, and as a better point is found within one.
+        Called with the record after each round, and for each better point within a round.
     """
 
     def __init__(self, inner: Inner, program: Program, *, report: Callable[[Record], None]) -> None:
@@ -49,22 +49,22 @@ class IntegerRounds:
         self.least = self.terms.least_whole(program)
         self.tangents = first_grid(self.terms, np.maximum(lower, self.least), self.upper, FINE_RATIO)
         self._linear = ProblemClass.LP in inner.backend.classes
-        # A backend of integer programs alone may count every column in whole steps: let the longest range be 1.
+        # A backend of integer programs alone may count every column in whole steps: scale the longest range to 1.
         self.centre = self.tangents.middles() if self._linear else self.tangents.last_points()
         if not self._linear:
             self.tangents = self.tangents.above(FAR_BELOW * self.centre)
         self.partial: Floats | None = None
         self.rounds = 0
-        # Below 1 for a backend that stops short of the gap it is asked for.
+        # Less than 1 for a backend that stops short of the gap that it is given.
         self._insistence, self._fell_short = 1.0, False
         self._seen: set[bytes] = set()
 
     def begin_at(self, values: Floats) -> None:
         """Cut at a point of the program."""
-        self.tangents = self.tangents.with_points(self.terms.inside(values)[:, None])
+        self.tangents = self.tangents.with_points(self.terms.log_arguments(values)[:, None])
 
     def run(self) -> Answer:
-        """Go on until the gap is closed, a limit strikes, or the rounds give no more."""
+        """Continue until the gap is closed, a limit strikes, or the rounds make no more progress."""
         record, inner = self.record, self.inner
         ended = self._relax() if self._linear else None
         while ended is None and not inner.deadline.passed:
@@ -91,7 +91,7 @@ class IntegerRounds:
         return FIRST_GAP * max(float(self.terms.weights.sum()), abs(bound) if math.isfinite(bound) else 0.0)
 
     def _relax(self) -> Answer | None:
-        """Take bound and tangents of the continuous relaxation; return what ends the rounds, if it does."""
+        """Take bound and tangents of the continuous relaxation; return the answer that ends the rounds, if any."""
         relaxed = replace(self.program, integer=np.zeros(self.program.num_columns, dtype=bool))
 
         def report(relaxation: Record) -> None:
@@ -117,7 +117,7 @@ class IntegerRounds:
         elif self.partial is not None:
             start = outer.completed(self.partial)
 
-        def heard(objective: float | None, bound: float, incumbent: Floats | None = None) -> None:
+        def on_inner_progress(objective: float | None, bound: float, incumbent: Floats | None = None) -> None:
             best = record.objective
             if bound is not None and math.isfinite(bound):
                 record.tighten(bound / outer.scale)
@@ -133,11 +133,11 @@ class IntegerRounds:
             rel_gap=min(1.0, wanted / scale) if math.isfinite(scale) else 0.0,
             abs_gap=wanted * outer.scale,
             start=start if "warm_start" in self.inner.backend.supported_options else None,
-            on_progress=heard,
+            on_progress=on_inner_progress,
         )
 
     def _read(self, outer: OuterProgram, answer: Answer, wanted: float) -> Answer | None:
-        """Take in one round's answer, and cut; return what ends the rounds, if anything does."""
+        """Process one round's answer, and cut; return the answer that ends the rounds, if there is one."""
         record = self.record
         if answer.bound is not None and math.isfinite(answer.bound):
             record.tighten(answer.bound / outer.scale)
@@ -153,11 +153,11 @@ class IntegerRounds:
         if answer.values is None or not np.isfinite(answer.values).all():
             return record.failed(answer, answer.message or "the backend gave no point")
         point = answer.values[: self.program.num_columns]
-        inside = self.terms.inside(point)
-        visited = [inside]
+        log_arguments = self.terms.log_arguments(point)
+        visited = [log_arguments]
         if self._linear and not self.program.integer.all():
             visited += self._fix(point)
-        elif (inside > nothing_inside(self.upper)).all():
+        elif (log_arguments > log_argument_tolerance(self.upper)).all():
             record.offer(point)
         ended = self._find_interior()
         if ended is not None:
@@ -168,7 +168,7 @@ class IntegerRounds:
         return None
 
     def _fix(self, point: Floats) -> list[Floats]:
-        """Choose the continuous columns best for the integers of a point; return the insides where that leads."""
+        """Choose the best continuous columns for the integers of a point; return the log arguments at the result."""
         program, whole = self.program, self.program.integer
         integers = np.rint(point[whole])
         if integers.tobytes() in self._seen:
@@ -181,7 +181,7 @@ class IntegerRounds:
         rounds.run()
         if rounds.record.solution is None or not self.record.offer(rounds.record.solution):
             return []
-        return [self.terms.inside(rounds.record.solution)]
+        return [self.terms.log_arguments(rounds.record.solution)]
 
     def _cut(self, visited: list[Floats]) -> None:
         """Add tangents at the points visited, and in a window of the gap's width around the last."""
@@ -189,7 +189,7 @@ class IntegerRounds:
         assert record.solution is not None
         weight = float(self.terms.weights.sum()) or 1.0
         allowed = GAP_SHARE * self.inner.allowed(record.objective)
-        best = self.terms.inside(record.solution)
+        best = self.terms.log_arguments(record.solution)
         if self._linear:
             self.centre = best
         around = window_points(np.maximum(visited[-1], FAR_BELOW * best), record.gap / weight, allowed / weight)
@@ -200,15 +200,17 @@ class IntegerRounds:
         self.tangents = self.tangents.with_points(points).with_points(visits)
 
     def _find_interior(self) -> Answer | None:
-        """Find a first point with every logarithm defined, if none is known; return what ends the rounds."""
+        """Find a first point with every logarithm defined, if none is known; return the answer that ends the rounds."""
         if self.record.solution is not None:
             return None
         program = interior_program(self.program, self.terms, self.upper)
         answer = self.inner.solve(program, tolerance=FINEST_TOLERANCE if self._linear else None)
-        nowhere = answer.values is not None and answer.claim is Claim.SOLVED and answer.values[-1] <= NOTHING
+        nowhere = (
+            answer.values is not None and answer.claim is Claim.SOLVED and answer.values[-1] <= LOG_ARGUMENT_TOLERANCE
+        )
         if nowhere or answer.claim is Claim.INFEASIBLE:
-            message = "no integer point satisfies the rows with every logarithm's inside above 0"
+            message = "no integer point satisfies the rows with every log argument above 0"
             return Answer(claim=Claim.INFEASIBLE, message=message)
         if answer.values is None or not self.record.offer(answer.values[:-1]):
-            return self.record.failed(answer, answer.message or "no first point was found, nor that there is none")
+            return self.record.failed(answer, answer.message or UNDECIDED)
         return None

@@ -1,4 +1,4 @@
-"""Where tangents touch the logarithms of a program: a first grid, windows around an optimum, segments between."""
+"""Points of tangency on the logarithms of a program: a first grid, windows around an optimum, segments between."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ....formulations.program.bounds import implied_bounds
 from ....formulations.program.data import Csr
 from ....formulations.program.model import Program
 
-# The first grid goes down by this many powers of two from the end of a term's range.
+# Powers of two from the end of a term's range down to the end of the first grid.
 DOUBLINGS = 20
 # Segments of the first grid, over all terms.
 MOST_FIRST_SEGMENTS = 200_000
-# Where nothing bounds the inside of a logarithm, the first grid ends at this multiple of what is known of it.
+# The end of the first grid of an unbounded log argument, as a multiple of its known values.
 REACH = 1e6
-# A window of tangents has this many to either side of its middle, and is at most this wide, in logarithms.
+# Number of tangents of a window on either side of its middle, and its greatest width, in logarithms.
 HALF_WINDOW = 4
 WIDEST = 2.0
-# An upper end below this share of the terms it is the sum of is 0, rounded.
+# An upper end below this share of the terms of its sum counts as 0.
 ROUNDING = 1e-13
-# Scales at which coefficients may be whole numbers, and how large those may be.
+# Scales at which coefficients may be whole numbers, and their largest size.
 DECIMALS = (1.0, 10.0, 100.0, 1e3)
 MOST_WHOLE = 1e15
-# Solvers cannot tell very short segments from nothing. So tangents closer than NEAREST of their point are one, those
-# below FAR_BELOW of where an optimum is expected are left out until a round goes there, and an integer program has none
+# Solvers cannot separate very short segments from 0. So tangents closer than NEAREST of their point are merged, those
+# below FAR_BELOW of the expected optimum are omitted until a round visits that range, and an integer program has none
 # below LEAST of it.
 NEAREST = 1e-5
 FAR_BELOW = 1e-3
@@ -42,12 +42,12 @@ class Terms:
     Attributes
     ----------
     count : int
-        Of all the program's terms.
+        Number of all the program's log terms.
     index : ndarray of int, shape (K,)
-        Which of them these are.
+        Indices of these terms among all.
     weights, offsets : ndarray of float, shape (K,)
     matrix : Csr
-        Row k holds a_k.
+        Rows a_k.
     """
 
     count: int
@@ -71,18 +71,18 @@ class Terms:
             matrix=Csr(starts_of(lengths), matrix.columns[kept], matrix.values[kept]),
         )
 
-    def inside(self, values: Floats) -> Floats:
-        """Return a_k x + b_k at `values`, shape (K,)."""
+    def log_arguments(self, values: Floats) -> Floats:
+        """Return the log arguments a_k x + b_k at `values`, shape (K,)."""
         return self.matrix.times(values) + self.offsets
 
-    def slopes_at(self, inside: Floats) -> Floats:
-        """Return the slopes of all the program's logarithms, at `inside`, shape (K,), for these; else 0."""
+    def slopes_at(self, log_arguments: Floats) -> Floats:
+        """Return the slopes of all the program's logarithms, at `log_arguments`, shape (K,), for these; else 0."""
         slopes = np.zeros(self.count)
-        slopes[self.index] = self.weights / np.where(inside > 0, inside, np.inf)
+        slopes[self.index] = self.weights / np.where(log_arguments > 0, log_arguments, np.inf)
         return slopes
 
     def span(self, program: Program) -> tuple[Floats, Floats]:
-        """Return (lower, upper) of each inside, as columns and single rows imply; lower is at least 0."""
+        """Return (lower, upper) of each log argument by columns and single rows; lower is at least 0."""
         lower, upper = implied_bounds(program)
         row, column, value = self.matrix.row_of_entry(), self.matrix.columns, self.matrix.values
         K = len(self.index)
@@ -95,11 +95,11 @@ class Terms:
         return np.maximum(least, 0.0), np.where(rounded, np.minimum(most, 0.0), most)
 
     def least_whole(self, program: Program) -> Floats:
-        """Return the least inside above 0 that whole numbers can make, shape (K,); 0 where that is not known.
+        """Return the least positive log argument at whole numbers, shape (K,); 0 where that is unknown.
 
         It is known of terms without continuous columns if 0 is the lower end of their range, or if coefficients and
-        offset are decimals: then the insides are multiples of a unit apart. MILP solvers would otherwise return to the
-        points with nothing inside, which no tangent quite rules out.
+        offset are decimals: then the log arguments are multiples of a unit apart. Without this bound, MILP solvers
+        return to points of argument 0, which no tangent rules out.
         """
         row, column, value = self.matrix.row_of_entry(), self.matrix.columns, self.matrix.values
         K, some = len(self.index), np.diff(self.matrix.starts) > 0
@@ -138,13 +138,13 @@ class Tangents:
     def with_points(self, points: Floats) -> Tangents:
         """Return these tangents and those at `points`, shape (K, any), where they are above 0.
 
-        Of points nearly the same the newer stays.
+        Of nearly equal points the newer is kept.
         """
         row = np.broadcast_to(np.arange(len(points))[:, None], points.shape)
         return self.joined(Tangents(row[points > 0], points[points > 0]))
 
     def joined(self, newer: Tangents) -> Tangents:
-        """Return these tangents and the newer; of points nearly the same the newer stays."""
+        """Return these tangents and the newer; of nearly equal points the newer is kept."""
         term, point = np.concatenate((self.term, newer.term)), np.concatenate((self.point, newer.point))
         old = np.arange(len(term)) < len(self.term)
         order = np.lexsort((point, term))
@@ -203,14 +203,14 @@ def geometric(low: Floats, high: Floats, ratio: float, most: int) -> Tangents:
     return Tangents(term, high[term] * (low / high)[term] ** ((steps - rank) / np.maximum(steps, 1)))
 
 
-def further_down(tangents: Tangents, inside: Floats, least: Floats) -> Floats:
-    """Return points further down, shape (K, 3), for terms whose inside, shape (K,), is below their first; else 0.
+def further_down(tangents: Tangents, log_arguments: Floats, least: Floats) -> Floats:
+    """Return points further down, shape (K, 3), for terms whose log argument, shape (K,), is below their first; else 0.
 
-    Nothing is put below `least`, shape (K,).
+    No point is below `least`, shape (K,).
     """
     first = tangents.first_points()
     points = first[:, None] * np.array([1e-1, 1e-2, 1e-3])
-    return np.where((inside < first)[:, None] & (points >= least[:, None]), points, 0.0)
+    return np.where((log_arguments < first)[:, None] & (points >= least[:, None]), points, 0.0)
 
 
 def window_points(middle: Floats, gap: float, allowed: float) -> Floats:
@@ -218,8 +218,8 @@ def window_points(middle: Floats, gap: float, allowed: float) -> Floats:
 
     `gap` and `allowed` are per unit of weight. As a term's second derivative in log s is minus its weight, a gap G
     leaves the optimum within a distance of sqrt(2 G) in log s, on average. Tangents at a pitch of h overestimate a
-    logarithm by at most h^2 / 8: a quarter of that distance leaves G / 64. Nothing is gained from a pitch that leaves
-    less than a quarter of the gap allowed.
+    logarithm by at most h^2 / 8: a quarter of that distance leaves G / 64. A pitch that leaves less than a quarter of
+    the allowed gap brings no gain.
     """
     window = min(WIDEST, math.sqrt(2.0 * gap))
     pitch = min(WIDEST, max(window / HALF_WINDOW, math.sqrt(2.0 * allowed), NEAREST))
@@ -238,5 +238,5 @@ def is_last(term: Indices) -> NDArray[np.bool_]:
 
 
 def starts_of(lengths: Indices) -> Indices:
-    """Return where parts of these lengths start, and where the last one ends."""
+    """Return the starts of parts of these lengths, and the end of the last one."""
     return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)))

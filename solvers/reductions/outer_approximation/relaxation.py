@@ -14,16 +14,16 @@ from ...backend import Answer
 from .points import Tangents, Terms, is_first, starts_of
 from .state import Proof
 
-# Greatest weight or cost of a relaxation: large enough for what solvers take for nothing (1e-6) to be little of it.
+# Greatest weight or cost of a relaxation: large enough that tolerances of solvers (1e-6) are a small part of it.
 COST = 64.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class OuterProgram:
-    """A linear relaxation of a program with log terms, and how to read it.
+    """A linear relaxation of a program with log terms, and the translation of its answers.
 
-    Its columns are the program's and one for each segment; its rows are the program's and, for each term, "the
-    segments filled are at most what is inside". Slopes fall from segment to segment, so an optimum fills them in order.
+    Its columns are the program's and one for each segment; its rows are the program's and, for each term, "the filled
+    segments sum to at most the log argument". Slopes fall from segment to segment, so an optimum fills them in order.
     With a row for each tangent instead, the relaxation is the same, but a simplex method takes four times as long.
 
     Attributes
@@ -34,11 +34,11 @@ class OuterProgram:
     program : Program
         The relaxation; its objective is that of the original times `scale`.
     scale : float
-        Such that the greatest weight or cost is about `COST`: solvers' tolerances are absolute.
+        Factor that makes the greatest weight or cost about `COST`: solvers' tolerances are absolute.
     units : ndarray of float, shape (K,)
-        What one unit of a term's segments is worth inside its logarithm.
+        Log argument of one unit of a term's segments.
     starts : ndarray of float, shape (tangents,)
-        Where each segment starts inside its logarithm.
+        Log argument at the start of each segment.
     """
 
     original: Program
@@ -60,17 +60,19 @@ class OuterProgram:
         units: Floats,
         least: Floats | float = 0.0,
     ) -> OuterProgram:
-        """Build it; `least` and `upper`, shape (K,), bound what is inside each logarithm."""
+        """Build it; `least` and `upper`, shape (K,), bound each log argument."""
         n, m, K, term = original.num_columns, original.num_rows, len(terms.index), tangents.term
         units = _power_of_two(units)
         scale = float(COST / _power_of_two(max(_largest(terms.weights), _largest(original.objective)) or 1.0))
-        # An end to the last segment would make a dual of 0 as good as one that says what more inside is worth.
+        # With an end of the last segment, a dual of 0 would be as good as the marginal value of a greater log argument.
         starts, widths = tangents.segments(upper if original.integer.any() else np.full(K, np.inf))
         worth = (terms.weights * units)[term] / tangents.point
         at_zero = terms.weights * (np.log(tangents.point[is_first(term)]) - 1.0)
-        inside = terms.matrix
+        log_arguments = terms.matrix
         rows = side_by_side(
-            Csr(inside.starts, inside.columns, -inside.values / units[inside.row_of_entry()]),
+            Csr(
+                log_arguments.starts, log_arguments.columns, -log_arguments.values / units[log_arguments.row_of_entry()]
+            ),
             Csr(starts_of(np.bincount(term, minlength=K)), n + np.arange(len(term)), np.ones(len(term))),
         )
         filled = np.where(is_first(term), np.minimum(np.broadcast_to(least, (K,))[term], widths), 0.0)
@@ -100,14 +102,14 @@ class OuterProgram:
         )
 
     def proof(self, answer: Answer) -> Proof | None:
-        """Return what an answer proves, in the original's terms; None if it has no duals."""
+        """Return the proof in an answer, in terms of the original program; None if it has no duals."""
         n, m = self.original.num_columns, self.original.num_rows
         if answer.duals is None or np.shape(answer.duals) != (self.program.num_rows,):
             return None
         if not np.isfinite(answer.duals).all():
             return None
         slopes = np.zeros(len(self.original.log_weights))
-        # No slope is below that of the last segment, but for a solver's tolerance.
+        # No slope is below that of the last segment, up to a solver's tolerance.
         least = 0.5 * self.terms.weights / self.tangents.last_points()
         slopes[self.terms.index] = np.maximum(answer.duals[m:] / (self.scale * self.units), least)
         reduced = None if answer.reduced_costs is None else answer.reduced_costs[:n] / self.scale
@@ -115,10 +117,10 @@ class OuterProgram:
 
     def completed(self, values: Floats) -> Floats:
         """Return a warm start: `values` by column of the original, and the segments that they fill."""
-        inside = self.terms.inside(values)[self.tangents.term] if np.isfinite(values).all() else np.nan
+        log_arguments = self.terms.log_arguments(values)[self.tangents.term] if np.isfinite(values).all() else np.nan
         units = self.units[self.tangents.term]
         width = self.program.upper[self.original.num_columns :]
-        filled = np.clip((inside - self.starts) / units, 0.0, width)
+        filled = np.clip((log_arguments - self.starts) / units, 0.0, width)
         return np.concatenate((values, filled))
 
 

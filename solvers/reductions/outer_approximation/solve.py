@@ -22,18 +22,18 @@ def solve_by_tangents(backend: Backend, task: Task, options: Options, on_progres
     """Solve a LOG or MILOG program on a backend that reads its linear relaxations: LPs, or MILPs, or both.
 
     Each logarithm is replaced by the upper envelope of tangents, the backend solves the linear program that results,
-    and tangents are added where its optimum lies; docs/tangents.md has the mathematics. What is claimed is proved on
-    the way: points are evaluated truly, and the bound of a continuous program comes with duals and slopes. A round that
-    the backend answers badly, or a limit, ends the rounds with what is proved by then.
+    and tangents are added where its optimum lies; docs/tangents.md has the mathematics. The claims are proved: points
+    are evaluated with true logarithms, and duals and slopes prove the bound of a continuous program. A faulty answer to
+    a round, or a limit, ends the rounds with the best point and bound so far.
 
     Parameters
     ----------
     backend : Backend
     task : Task
-        With a program that has log terms; its start may be incomplete.
+        A task with log terms; its start may be incomplete.
     options : Options
-        The gap is that of the whole; the backend is asked for a finer one, or for an integer program first for a
-        coarser one. Seed, threads, log, tolerances and own options are the backend's as they are.
+        Options of the whole solve. The backend gets a finer gap, or for the first integer program a coarser one; seed,
+        threads, log, tolerances and own options are passed on unchanged.
     on_progress : Progress
         Called after each round, and with an integer program's better incumbents.
     """
@@ -49,42 +49,42 @@ def solve_by_tangents(backend: Backend, task: Task, options: Options, on_progres
         rounds = IntegerRounds(inner, program, report=report)
     else:
         rounds = ContinuousRounds(inner, program, report=report)
-    fate = () if task.start is None else (_begin(rounds, task.start),)
+    warm_start_note = () if task.start is None else (_begin(rounds, task.start),)
     answer = rounds.run()
     count = f"{len(rounds.tangents.point)} cuts"
     if isinstance(rounds, IntegerRounds):
         made = f"tangent cuts: {rounds.rounds} integer and {inner.rounds} continuous rounds, {count}"
     else:
         made = f"tangent cuts: {inner.rounds} rounds, {count}"
-    return replace(answer, notes=(made, *fate, *inner.notes))
+    return replace(answer, notes=(made, *warm_start_note, *inner.notes))
 
 
 def _begin(rounds: ContinuousRounds | IntegerRounds, start: Floats) -> str:
-    """Begin at the warm start; return what became of it."""
+    """Begin at the warm start; return the note on its use."""
     program, inner, record = rounds.program, rounds.inner, rounds.record
     given = np.isfinite(start)
-    said = "warm start"
+    note = "warm start"
     if not given.all():
-        said = f"warm start: {int(given.sum())} of {len(start)} columns given"
+        note = f"warm start: {int(given.sum())} of {len(start)} columns given"
         linear = ProblemClass.LP in inner.backend.classes
         if isinstance(rounds, IntegerRounds) and not (linear and given[program.integer].all()):
             rounds.partial = start
-            return f"{said}, {inner.backend.name} completes the rest in the first integer program"
+            return f"{note}, {inner.backend.name} completes the rest in the first integer program"
         answer = _completed(rounds, start, given)
         if answer.values is None:
             none = answer.claim is Claim.INFEASIBLE
-            return f"{said}, {'which no others complete' if none else 'the rest not found in time'}: dropped"
-        start, said = answer.values[:-1], f"{said}, the rest completed by a linear program:"
+            return f"{note}, {'which no others complete' if none else 'the rest not found in time'}: dropped"
+        start, note = answer.values[:-1], f"{note}, the rest completed by a linear program:"
     if not record.offer(start):
-        return f"{said} violates the program by {program.residuals_at(start).worst:.3g}: dropped"
+        return f"{note} violates the program by {program.residuals_at(start).worst:.3g}: dropped"
     if record.solution is None:
-        return f"{said} leaves nothing inside a logarithm: dropped"
+        return f"{note} gives a logarithm no positive argument: dropped"
     rounds.begin_at(record.solution)
-    return f"{said} accepted, objective {record.objective:.12g}"
+    return f"{note} accepted, objective {record.objective:.12g}"
 
 
 def _completed(rounds: ContinuousRounds | IntegerRounds, start: Floats, given: NDArray[np.bool_]) -> Answer:
-    """Find a point well inside every logarithm that has the given columns."""
+    """Find a point that maximises the least log argument among those with the given columns."""
     program = rounds.program
     fixed = replace(
         program,

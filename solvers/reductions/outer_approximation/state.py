@@ -1,4 +1,4 @@
-"""What rounds of tangent cuts share: the inner solver with its clock, and the best point and proof so far."""
+"""Shared state of the rounds of tangent cuts: the inner solver with its clock, and the best point and proof so far."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from ...result import CLOSED_GAP, Limit
 #: Duals, slopes by log term, and reduced costs.
 Proof = tuple[Floats, Floats, Floats | None]
 
-# The inner solver's share of the gap asked for.
+# The inner solver's share of the requested gap.
 GAP_SHARE = 0.25
-# The rounds end when this many of them have not halved the gap.
+# Number of rounds that must halve the gap; otherwise the rounds end.
 PATIENCE = 6
 LARGEST = float(np.finfo(np.float64).max)
-# For linear programs whose answer is a yes or no.
+# Tolerance of linear programs that decide a question.
 FINEST_TOLERANCE = 1e-9
 
 
 @dataclass
 class Inner:
-    """A backend as the rounds use it: one clock for all its solves, and what it had to say."""
+    """The inner backend: one deadline for all its solves, and the notes of its answers."""
 
     backend: Backend
     deadline: Deadline
@@ -44,7 +44,7 @@ class Inner:
 
     @property
     def options(self) -> Options:
-        """The options of the whole."""
+        """The options of the whole solve."""
         return self.deadline.given
 
     def solve(
@@ -57,9 +57,10 @@ class Inner:
         start: Floats | None = None,
         on_progress: Progress = ignore_progress,
     ) -> Answer:
-        """Have a linear program solved within the time left.
+        """Solve a linear program by the backend within the time left.
 
-        What the backend cannot state or is not licensed for ends the rounds, but for the first: that raises.
+        A program that the backend cannot state, or that exceeds its licence, ends the rounds; in the first round it
+        raises.
         """
         options = replace(
             self.deadline.options(),
@@ -80,13 +81,13 @@ class Inner:
         return answer
 
     def allowed(self, objective: float) -> float:
-        """Return the gap asked for, in the unit of the objective."""
+        """Return the requested gap, in the unit of the objective."""
         scale = self.problem.gap_scale(objective) if math.isfinite(objective) else 0.0
         return float(max(self.options.abs_gap, max(self.options.rel_gap, CLOSED_GAP) * scale))
 
 
 class Record(Incumbent[Floats, Proof]):
-    """The best point of a program and the best bound so far, with what proves it, and how fast they close."""
+    """The best point of a program, the best bound so far with its proof, and the progress of the gap."""
 
     def __init__(self, program: Program, tolerance: float) -> None:
         super().__init__()
@@ -100,16 +101,16 @@ class Record(Incumbent[Floats, Proof]):
 
     @property
     def last_gap(self) -> float:
-        """The gap after the last round that is over."""
+        """The gap after the last finished round."""
         return self._gaps[-1]
 
     def end_round(self) -> bool:
-        """Note the gap; return whether `PATIENCE` rounds have not halved it."""
+        """Record the gap; return whether `PATIENCE` rounds have not halved it."""
         self._gaps.append(self.gap)
         return len(self._gaps) > PATIENCE and not 2.0 * self.gap <= min(self._gaps[-1 - PATIENCE], LARGEST)
 
     def offer(self, values: Floats) -> bool:
-        """Take a point, if it satisfies the program and is better; whether it satisfies the program."""
+        """Accept a point if it satisfies the program and is better; return whether it satisfies the program."""
         whole = np.clip(np.where(self.program.integer, np.rint(values), values), self.program.lower, self.program.upper)
         for point in (whole, values):
             if self.program.residuals_at(point).worst <= self.tolerance:
@@ -118,18 +119,18 @@ class Record(Incumbent[Floats, Proof]):
         return False
 
     def prove(self, proof: Proof) -> None:
-        """Take duals, slopes and reduced costs if they prove a bound that is better, or as good."""
+        """Accept duals, slopes and reduced costs if they prove a bound at least as good."""
         bound = proved_bound(self.program, proof[0], proof[1])
         if bound == self.bound:
             self.proof = proof
         self.tighten(bound, proof)
 
     def stopped(self, limit: Limit, message: str = "") -> Answer:
-        """Return what is known when a limit ends the rounds."""
+        """Return the best point and bound as an answer that a limit ended."""
         return self.answer(Claim.STOPPED, limit, message)
 
     def failed(self, answer: Answer, message: str) -> Answer:
-        """Return what is known after an inner answer that gives nothing to go on with."""
+        """Return the best point and bound after an inner answer that permits no further round."""
         if answer.limit is not None:
             return self.stopped(answer.limit, answer.message)
         if self.solution is None:
@@ -137,7 +138,7 @@ class Record(Incumbent[Floats, Proof]):
         return self.stopped(Limit.METHOD, f"tangent cuts end early: {message}")
 
     def answer(self, claim: Claim, limit: Limit | None = None, message: str = "") -> Answer:
-        """Return what is known as an answer."""
+        """Return the best point and bound as an answer."""
         duals, slopes, reduced = self.proof or (None, None, None)
         return Answer(
             claim=claim,

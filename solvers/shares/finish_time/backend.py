@@ -1,4 +1,4 @@
-"""The level method: finish-time fairness by prices of GPU types, with its own bound and a rule for ties."""
+"""The finish_time backend: finish-time fairness by prices of GPU types, with a proved bound and a tie-break."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ...options import Options
 from ...result import CLOSED_GAP, Limit
 from .tie_break import nearest_to_isolated
 
-# Prices kept as columns of the master program: more than the types and the steps that it takes to settle on theirs.
+# Prices kept as columns of the restricted master: more than the types and the steps until the basis is stable.
 MOST_PRICES = 40
 MOST_ROUNDS = 400
 
 
 class FinishTime(Backend):
-    """Raise the level that prices prove until shares of the whole cluster reach it; then settle ties.
+    """Raises the level that prices prove until shares of the whole cluster reach it; then breaks ties.
 
-    At a level, each job asks for a speed, and at prices of the GPU types some shares give it at least cost. If all jobs
-    together cost more than there is to buy, the level is too low, and Newton's method on the cost finds the level that
-    these prices prove. A linear program over the shares found so far mixes them so that the fullest type is least full;
-    its duals are the next prices. With one type there is only one price, and the first level is the best.
+    At a level, each job needs a speed; the pricing problem finds its cheapest shares at prices of the GPU types. If all
+    jobs together cost more than the cluster, the level is too low, and Newton's method on the cost finds the level that
+    these prices prove. A restricted master over the shares found so far minimises the load of the fullest type; its
+    duals are the next prices. With one type there is only one price, and the first level is the best.
 
-    Where the best level leaves room, the plan is the one nearest to the isolated shares (see `finish_time_ties`).
+    Where the best level leaves a choice, the plan is the one nearest to the isolated shares (see `tie_break`).
     """
 
     name = "finish_time"
@@ -40,7 +40,7 @@ class FinishTime(Backend):
     supported_options = frozenset({"seed"})
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Solve the problem; a seed changes nothing, as the method draws nothing."""
+        """Solve the problem; nothing is drawn, so the seed has no effect."""
         self.backend_options(options)
         deadline = Deadline.of(options)
         search = _Search(task.problem, options, on_progress)
@@ -52,7 +52,7 @@ class FinishTime(Backend):
             if residuals.worst <= 1e-12 and search.closed_at(worst):
                 plan, notes = tied, ["ties: the shares nearest to the isolated ones at this level"]
             else:
-                notes = ["ties: left as found, as settling them would cost more than the gap asked for"]
+                notes = ["ties: unbroken, as breaking them would cost more than the requested gap"]
         return Answer(
             claim=Claim.SOLVED if limit is None else Claim.STOPPED,
             limit=limit,
@@ -63,7 +63,7 @@ class FinishTime(Backend):
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """The cheapest shares of a level at some prices, and the part of each type's GPUs that they take."""
+    """The cheapest shares of a level at some prices, and the part of each type's GPUs that they use."""
 
     prices: Floats
     level: float
@@ -88,7 +88,7 @@ class _Search:
         return excess <= max(self.options.rel_gap, CLOSED_GAP) * abs(worst) or excess <= self.options.abs_gap
 
     def run(self, deadline: Deadline) -> Limit | None:
-        """Go on until the gap is closed; return what stopped it before."""
+        """Continue until the gap is closed; return the limit that stopped it before."""
         for _ in range(MOST_ROUNDS):
             mix, prices = self._mixed()
             self._offer(sum((part * each.shares for part, each in zip(mix, self.columns, strict=True)), np.zeros(1)))
@@ -100,8 +100,8 @@ class _Search:
             if level > self.level:
                 self.level, self.best_prices = level, prices
             elif any(each.level == self.level and np.array_equal(each.prices, prices) for each in self.columns):
-                return Limit.METHOD  # the master program repeats itself: its own tolerance is reached
-            # A column of a lower level is still shares that reach this one; those in the mix are made cheaper.
+                return Limit.METHOD  # the restricted master repeats itself: its own tolerance is reached
+            # A column of a lower level still reaches this level; the columns in the combination are made cheaper.
             keep = sorted(np.argsort(-mix, kind="stable")[: MOST_PRICES - 1])
             self.columns = [
                 self._column(each.prices) if mix[i] > 0 and each.level < self.level else each
@@ -115,7 +115,7 @@ class _Search:
         return _Column(prices, self.level, shares, self.problem.used(shares) / self.problem.gpus)
 
     def _mixed(self) -> tuple[Floats, Floats]:
-        """Mix the columns so that the fullest type is least full; return their parts, and the prices: the duals."""
+        """Combine the columns to minimise the fullest type; return their weights and the duals (prices)."""
         used = np.array([column.used for column in self.columns]).T
         types, count = used.shape
         if count == 1:
@@ -141,7 +141,7 @@ class _Search:
             self.worst, self.plan = worst, GpuShares(shares, self.best_prices)
         elif self.plan is not None:
             self.plan = GpuShares(self.plan.shares, self.best_prices)
-        # The shares are not reported: they would stand in for the plan of the tie-break, if better by a rounding error.
+        # The shares are not reported: they would replace the plan of the tie-break, if better by a rounding error.
         self.on_progress(self.worst, self.level)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ....formulations.compiled import compiled
 
 STEPS = 60
-# Speeds, by the fastest type's, are equal within this.
+# Speeds, relative to the fastest type's, are equal within this.
 ROUNDING = 1e-13
 
 
@@ -25,8 +25,8 @@ def speed_at(points: Any, relative: Any, push: Any, row: Any) -> Any:
         row[k] = max(0.0, points[k] + push * relative[k]) if relative[k] > 0 else 0.0
         total += row[k]
     if total > 1.0:
-        # All of the time is used, and a constant added to all points changes nothing: the fastest type's push is taken
-        # off, so that a large one does not swallow the digits of the points.
+        # All of the time is used, and a constant added to all points has no effect: the fastest type's push is
+        # subtracted, so that a large push does not absorb the digits of the points.
         most = relative.max()
         cut, count = -np.inf, -1
         while True:
@@ -37,7 +37,7 @@ def speed_at(points: Any, relative: Any, push: Any, row: Any) -> Any:
                     above += 1
                     left += value
             cut = left / above
-            if 0 <= count <= above:  # never more than before, but for rounding, which would go round and round
+            if 0 <= count <= above:  # never more than before: rounding could otherwise cause a cycle
                 break
             count = above
         for k in range(kinds):
@@ -53,7 +53,7 @@ def nearest_rows(points: Any, relative: Any, least: Any, shares: Any) -> None:
     """Project each row on {x >= 0, sum x <= 1, relative . x >= least}, 0 where `relative` is 0.
 
     A row that is too slow is pushed along `relative` until it is fast enough. Its speed is piecewise linear in the
-    push: secants are exact on the last piece, halvings in turn with them guard the others.
+    push: secants are exact on the last piece, bisection steps between them safeguard the others.
     """
     for j in range(len(points)):
         lacks = least[j] - speed_at(points[j], relative[j], 0.0, shares[j])

@@ -1,4 +1,4 @@
-"""Of all shares that reach a level of finish-time fairness, those nearest to the isolated shares."""
+"""The tie-break of finish-time fairness: the shares nearest to the isolated ones among all that reach a level."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ HALVINGS = 60
 
 
 def nearest_to_isolated(problem: FinishTimeFairness, plan: GpuShares) -> GpuShares:
-    """Return shares of the plan's level, or as near as rounding lets them, that differ least from the isolated ones.
+    """Return the shares nearest to the isolated ones at the plan's level, up to rounding.
 
     The difference is ``sum_j (g_j / c_j) |x_j - s_j|^2``, c_j the sum of a job's isolated shares: in GPU time, relative
-    to what is the job's own. So where GPUs are short all give way by the same part of their isolated shares; without
-    weights wide jobs, whose shares are small, would give way most. At prices of the types (duals of the capacities)
-    each job's nearest shares are a projection of their own; the prices are then found by bisection (one type) or a
-    quasi-Newton method on the concave dual.
+    to the job's own. So where GPUs are short all jobs lose the same part of their isolated shares; without weights wide
+    jobs, whose shares are small, would lose most. At prices of the types (duals of the capacities) each job's nearest
+    shares are a projection of their own; the prices are then found by bisection (one type) or a quasi-Newton method on
+    the concave dual.
     """
     target = np.where(problem.rates > 0, problem.isolated_shares, 0.0)
     least = problem.levels.demands(float(problem.fairness_at(plan.shares).max())) / problem.levels.fastest
@@ -27,7 +27,7 @@ def nearest_to_isolated(problem: FinishTimeFairness, plan: GpuShares) -> GpuShar
     own = problem.isolated_shares.sum(axis=1, keepdims=True)
     prices = _clearing(problem, target, relative, least, own)
     shares = _nearest(target - own * prices, relative, least)
-    # What the projection is short of a job's speed, by rounding or its tolerance, its fastest type makes up for.
+    # The fastest type makes up for the speed that the projection lacks by rounding or by its tolerance.
     short = np.maximum(0.0, least - (relative * shares).sum(axis=1))
     rows = np.arange(len(shares))
     shares[rows, relative.argmax(axis=1)] += short
@@ -44,7 +44,7 @@ def _clearing(problem: FinishTimeFairness, target: Floats, relative: Floats, lea
     if (excess(none) <= 1e-9 * np.maximum(problem.gpus, 1)).all():
         return none
     if len(none) == 1:
-        low, high = none, none + 2.0  # at 2 every job is at the least it needs
+        low, high = none, none + 2.0  # at 2 every job has its least share
         for _ in range(HALVINGS):
             middle = (low + high) / 2
             low, high = (middle, high) if excess(middle)[0] > 0 else (low, middle)

@@ -38,7 +38,7 @@ CERTIFICATE = SolveCertificate(
     gap=3.5123e-7,
     residuals=None,
     termination="OPTIMAL",
-    backend="marginal",
+    backend="lagrangian",
     version="1",
     form="special",
     seed=0,
@@ -211,7 +211,7 @@ def test_certificate_figures_appear_readably() -> None:
         "\N{MINUS SIGN}0.01235",
         "bound \N{MINUS SIGN}0.01233",
         "3.5e\N{MINUS SIGN}7",
-        "OPTIMAL, marginal, 8.12 ms",
+        "OPTIMAL, lagrangian, 8.12 ms",
         "<b>every</b> schedule & order",
     ):
         assert figure in text

@@ -20,7 +20,7 @@ import pytest
 from patience import SOON_S
 
 import equipoise as eq
-from equipoise.solvers.isolation.memory import allowed_bytes, available_bytes, died_of
+from equipoise.solvers.isolation.memory import allowed_bytes, available_bytes, ended_by_limit
 from equipoise.solvers.isolation.pool import WORKERS
 
 SUPPORT = str(Path(bad.__file__).parent)
@@ -147,10 +147,10 @@ def test_tangent_cuts_are_made_in_the_process_of_the_solver():
     assert [point.bound for point in apart.history] == [point.bound for point in plain.history]
 
 
-@pytest.mark.parametrize("name", ["marginal", "highs"])
+@pytest.mark.parametrize("name", ["lagrangian", "highs"])
 def test_a_warm_start_travels(name):
     problem = window()
-    plan = eq.solve(problem, "marginal").plan
+    plan = eq.solve(problem, "lagrangian").plan
     result = eq.solve(problem, name, isolate=True, warm_start=plan)
     assert any(note.startswith("warm start accepted") for note in result.notes)
 
@@ -171,7 +171,7 @@ def test_real_incumbents_are_streamed():
     assert any(point.objective is not None and point.objective <= result.objective for point in heard)
 
 
-@pytest.mark.parametrize("name", ["highs", "marginal"])
+@pytest.mark.parametrize("name", ["highs", "lagrangian"])
 def test_a_time_limit_of_zero_is_an_ordinary_outcome(name):
     started = time.perf_counter()
     result = eq.solve(window(), name, isolate=True, time_limit=0.0)
@@ -539,8 +539,8 @@ def test_the_memory_allowed_is_a_share_of_what_is_available():
 @linux
 def test_whether_a_process_died_of_its_limit_is_told_where_it_can_be():
     ours = int(np.ceil(available_bytes() / 1e9 + 100)) * 10**9  # more than this process can have
-    assert died_of(ours, ours)
-    assert died_of(ours, int(0.8 * ours))
-    assert not died_of(ours, int(0.5 * ours))
-    assert not died_of(None, ours)
-    assert not died_of(1000, 1000)  # less than this process itself: the kernel counts that in
+    assert ended_by_limit(ours, ours)
+    assert ended_by_limit(ours, int(0.8 * ours))
+    assert not ended_by_limit(ours, int(0.5 * ours))
+    assert not ended_by_limit(None, ours)
+    assert not ended_by_limit(1000, 1000)  # less than this process itself: the kernel counts that in

@@ -10,10 +10,10 @@ import equipoise as eq
 from equipoise.formulations.shares.kernels import alike
 from equipoise.solvers.shares.backend import nearest_optimum
 from equipoise.solvers.shares.decomposition import SAMPLE
-from equipoise.solvers.shares.restricted_master import Master
+from equipoise.solvers.shares.restricted_master import RestrictedMaster
 from equipoise.validation.benchmarks.shares import PROBLEMS, share_problem, share_rows
 
-NEAREST = "of all optima the nearest to isolated shares"
+NEAREST = "the optimum nearest to isolated shares"
 
 
 def draw(rng, jobs=None, types=None):
@@ -277,7 +277,7 @@ def test_the_master_is_a_linear_program(seed):
     rows, columns = int(rng.integers(1, 6)), int(rng.integers(1, 30))
     limits, table = rng.uniform(0.5, 2.0, rows), rng.uniform(0.0, 1.0, (rows, columns)) + 0.01
     worth = rng.uniform(0.0, 1.0, columns)
-    master = Master(limits)
+    master = RestrictedMaster(limits)
     for s in range(columns):
         master.add(float(worth[s]), table[:, s])
     expected = linprog(-worth, A_ub=table, b_ub=limits)

@@ -52,7 +52,7 @@ def test_of_all_optima_it_is_the_nearest_to_isolated_shares(seed):
         return
     assert result.objective == pytest.approx(other.objective, rel=1e-8, abs=1e-8)
     assert result.gap <= 1e-9
-    assert result.notes[-1] == "of all optima the nearest to isolated shares"
+    assert result.notes[-1] == "the optimum nearest to isolated shares"
     # A point of a convex set is the nearest to y exactly if no other is further along y - x.
     away = result.plan.shares - problem.isolated_shares
     if (problem.rates > 0).any():

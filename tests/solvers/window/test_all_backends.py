@@ -14,7 +14,7 @@ WAYS = [
     ("highs", "counts"),
     ("scipy", "time_indexed"),
     ("scipy", "counts"),
-    ("marginal", None),
+    ("lagrangian", None),
 ]
 EXACT = 1e-6  # of the sum of weights, with rel_gap=0
 
@@ -83,7 +83,7 @@ def test_rounds_that_fit_the_total_and_cannot_be_packed_are_never_called_optimal
     assert relaxed.termination.reason is Reason.FEASIBLE
     assert relaxed.termination.limit is eq.Limit.METHOD
     exact = eq.solve(window, "highs", form="time_indexed", rel_gap=0.0)
-    special = eq.solve(window, "marginal", rel_gap=0.0)
+    special = eq.solve(window, "lagrangian", rel_gap=0.0)
     best = 1.1**5 / 16 * math.log(2 / 3)  # one round each; the long one alone twice is worth less
     for result in (exact, special):
         assert result.termination.reason is Reason.OPTIMAL

@@ -1,4 +1,4 @@
-"""The marginal-gain planner as a whole: certified gaps, fallbacks that are named, and relations between windows."""
+"""The window planner as a whole: certified gaps, fallbacks that are named, and relations between windows."""
 
 import dataclasses
 import itertools
@@ -58,12 +58,12 @@ def check(window, result):
     assert result.residuals.worst == 0.0
     assert result.objective <= result.bound <= 0.0
     assert result.gap == pytest.approx((result.bound - result.objective) / window.tables.weight_sum, abs=1e-15)
-    if result.notes[0] == "bound: 0, which all jobs done within the window are worth":
+    if result.notes[0] == "bound: 0, the objective when all jobs finish within the window":
         assert result.bound == 0.0
         assert (plan.rounds_granted >= window.tables.needs).all()
     else:
         assert result.notes[0] == "bound: Lagrangian, holds for the time-indexed program"
-    assert result.backend == "marginal"
+    assert result.backend == "lagrangian"
     assert result.history[-1].objective == result.objective == plan.objective
     bounds = [point.bound for point in result.history]
     assert bounds == sorted(bounds, reverse=True)
@@ -216,7 +216,7 @@ def test_a_warm_start_of_the_wrong_kind_is_refused(wrong):
             [eq.WindowJob(id=1, gpus=1, finished_epochs=1, total_epochs=2, regimes=[eq.Regime(1, 9.0)])], 1
         )
         wrong = eq.solve(other).plan
-    for backend, form in (("marginal", None), ("highs", "counts"), ("highs", "time_indexed")):
+    for backend, form in (("lagrangian", None), ("highs", "counts"), ("highs", "time_indexed")):
         with pytest.raises(eq.InvalidInput, match="WindowPlan"):
             eq.solve(wide_window(), backend, form=form, warm_start=wrong)
 

@@ -1,4 +1,4 @@
-"""The parts of the marginal-gain planner: bounds that hold, cuts that hold, kernels that equal plain Python."""
+"""The parts of the window planner: bounds that hold, cuts that hold, kernels that equal plain Python."""
 
 import itertools
 import math
@@ -8,7 +8,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.formulations.window import kernels as window_kernels
-from equipoise.solvers.window import kernels as marginal_kernels
+from equipoise.solvers.window import kernels as planner_kernels
 from equipoise.solvers.window.cuts import _deepest, _patterns, violated_cuts
 from equipoise.solvers.window.dual import branches, solve_dual
 from equipoise.solvers.window.rounding import rounded
@@ -234,7 +234,7 @@ def test_best_fit_equals_all_subsets():
         changes[changes == 0] = 1
         losses = rng.choice([0.0, 0.1, 0.5, 1.0, 2.5], size=count) * rng.uniform(0.5, 1.0, size=count)
         slack, price = int(rng.integers(0, 12)), float(rng.uniform(0.0, 1.0))
-        chosen = marginal_kernels.best_fit(changes, losses, slack, price, 64)
+        chosen = planner_kernels.best_fit(changes, losses, slack, price, 64)
         best = math.inf
         for subset in itertools.product((False, True), repeat=count):
             filled = int(changes[list(subset)].sum()) if count else 0
@@ -251,7 +251,7 @@ def test_best_fit_never_overfills_however_short_its_span():
         changes = rng.choice([-4, -3, -2, -1, 1, 2, 3, 4], size=10)
         losses, slack = rng.uniform(0.0, 1.0, size=10), int(rng.integers(0, 9))
         span = int(rng.integers(1, 8))
-        chosen = marginal_kernels.best_fit(changes, losses, slack, 0.3, span)
+        chosen = planner_kernels.best_fit(changes, losses, slack, 0.3, span)
         filled = int(changes[chosen].sum())
         assert filled <= min(slack, span)
         assert losses[chosen].sum() + 0.3 * (slack - filled) <= 0.3 * slack + 1e-12
@@ -265,7 +265,7 @@ def test_the_nearest_change_is_the_cheapest_allowed():
         floor = np.minimum(counts, rng.integers(0, 2, size=N))
         ceiling, needs = np.maximum(counts, rng.integers(2, T + 1, size=N)), rng.integers(1, 2 * T, size=N)
         movable = rng.random(N) < 0.8
-        to, loss = marginal_kernels.nearest_change(net, counts, gangs, movable, floor, ceiling, needs, span)
+        to, loss = planner_kernels.nearest_change(net, counts, gangs, movable, floor, ceiling, needs, span)
         for j in range(N):
             allowed = [n for n in range(floor[j], min(ceiling[j], needs[j]) + 1)
                        if n != counts[j] and abs(n - counts[j]) * gangs[j] <= span and movable[j]]  # fmt: skip
@@ -287,7 +287,7 @@ def same(left, right):
 )
 def test_kernels_of_the_dual_equal_their_plain_twins(name):
     rng = np.random.default_rng(44)
-    kernel = getattr(marginal_kernels, name)
+    kernel = getattr(planner_kernels, name)
     for _ in range(25):
         N, T = int(rng.integers(2, 9)), int(rng.integers(1, 7))
         worth = -np.sort(rng.exponential(size=(N, T + 1)), axis=1)[:, ::-1]
@@ -334,7 +334,7 @@ def test_kernels_of_the_dual_equal_their_plain_twins(name):
 def test_kernels_of_the_dual_stay_within_their_arrays_whatever_the_numbers(name, odd):
     """Plain first, where an index beyond an array is an IndexError; compiled, it would read or write other memory."""
     rng = np.random.default_rng(47)
-    kernel = getattr(marginal_kernels, name)
+    kernel = getattr(planner_kernels, name)
     N, T = 4, 3
     for _ in range(40):
         worth = -np.sort(rng.exponential(size=(N, T + 1)), axis=1)[:, ::-1]

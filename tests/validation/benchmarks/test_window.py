@@ -22,9 +22,9 @@ def scale(seed: int, makespan_weight: float) -> float:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("makespan_weight", [1e-3, 10.0])
 def test_the_gap_of_each_row_follows_from_its_objective_and_bound(seed, makespan_weight):
-    rows = window_rows(**SMALL, seed=seed, makespan_weight=makespan_weight, backends=["marginal", "highs", "scipy"])
+    rows = window_rows(**SMALL, seed=seed, makespan_weight=makespan_weight, backends=["lagrangian", "highs", "scipy"])
     assert [(row["backend"], row["form"]) for row in rows] == [
-        ("marginal", "special"),
+        ("lagrangian", "special"),
         ("highs", "counts"),
         ("highs", "time_indexed"),
         ("scipy", "counts"),
@@ -40,14 +40,14 @@ def test_the_gap_of_each_row_follows_from_its_objective_and_bound(seed, makespan
 
 
 def test_no_backends_plan_is_above_anothers_bound():
-    rows = window_rows(**SMALL, seed=4, makespan_weight=1.0, backends=["marginal", "highs"])
+    rows = window_rows(**SMALL, seed=4, makespan_weight=1.0, backends=["lagrangian", "highs"])
     # Both forms bound the same window: "counts" relaxes it, and its plan is packed.
     best = max(row["objective"] for row in rows)
     assert all(row["bound"] >= best - 1e-9 for row in rows)
 
 
 def test_the_same_seed_is_the_same_window_with_the_same_answer():
-    first, again, other = (window_rows(**SMALL, seed=seed, backends=["marginal"])[0] for seed in (7, 7, 8))
+    first, again, other = (window_rows(**SMALL, seed=seed, backends=["lagrangian"])[0] for seed in (7, 7, 8))
     assert (first["objective"], first["bound"]) == (again["objective"], again["bound"])
     assert first["objective"] != other["objective"]
 
@@ -55,7 +55,7 @@ def test_the_same_seed_is_the_same_window_with_the_same_answer():
 def test_the_default_backends_are_ours_and_highs_on_both_forms():
     rows = window_rows(**SMALL, seed=0)
     assert [(row["backend"], row["form"]) for row in rows] == [
-        ("marginal", "special"),
+        ("lagrangian", "special"),
         ("highs", "counts"),
         ("highs", "time_indexed"),
     ]

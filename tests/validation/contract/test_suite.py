@@ -762,4 +762,4 @@ def test_a_backend_that_cannot_travel_is_not_isolated():
 
     (row,) = check_backend(Local(), cases=["isolated-LP"]).rows
     assert row.outcome == "skipped"
-    assert "cannot be handed to a process of its own" in row.detail
+    assert "cannot be passed to a separate process" in row.detail

@@ -187,7 +187,7 @@ def test_two_jobs_and_one_unit_get_half_each_by_lot_and_nothing_without():
     for form in ("decoupled-deterministic", "joint-deterministic"):
         result = eq.solve(market, form=form)
         assert result.termination.reason is eq.Reason.INFEASIBLE
-        assert "every logarithm's inside above 0" in result.termination.message
+        assert "every log argument above 0" in result.termination.message
         assert result.plan is None
         assert result.bound == -np.inf
 

@@ -293,7 +293,7 @@ def test_without_rows(linear):
 def test_no_time_at_all(linear):
     result = eq.solve(dense("max", [1, 4], [[1, 1]], -INF, [5], upper=[3, 10]), linear, time_limit=0.0)
     assert (result.termination.reason, result.termination.limit) == (Reason.NO_SOLUTION_FOUND, Limit.TIME)
-    assert "the time was over before" in result.termination.message
+    assert "the time limit passed before" in result.termination.message
 
 
 def test_a_limit_with_an_incumbent(integer):
@@ -592,7 +592,7 @@ def test_a_warm_start_is_where_the_search_begins(name, rest):
 def test_cbc_says_what_became_of_a_start_that_fits_nothing(cbc):
     result = eq.solve(knapsack(0), cbc, warm_start={"x": np.ones(12)})
     assert result.objective == pytest.approx(enumerated(knapsack(0)))
-    assert "warm start dropped: CBC could build no solution of it" in result.notes
+    assert "warm start dropped: CBC could not complete it" in result.notes
     program = dense("max", [1, 4], [[1, 1]], -INF, [5], upper=[3, 10])
     linear = eq.solve(program, cbc, warm_start={"x": np.zeros(2)})
     assert "warm start not used: CBC takes one for integer programs only" in linear.notes
@@ -612,7 +612,7 @@ def test_a_market_of_two_buyers(ipopt):
         scaled = replace(program, log_weights=program.log_weights * scale)
         result = eq.solve(scaled, ipopt, rel_gap=1e-7)
         assert result.termination.reason is Reason.OPTIMAL
-        assert "the bound is the backend's word: it gave no duals to prove it" not in result.notes
+        assert "unverified bound: the backend gave no duals to prove it" not in result.notes
         np.testing.assert_allclose(result.plan["x"], [0.5, 1.5], rtol=1e-5)
         np.testing.assert_allclose(result.duals["supply"], [2.0 * scale], rtol=1e-5)
         assert result.objective == pytest.approx(scale * (math.log(2.5) + 3 * math.log(10.5)), rel=1e-7)
@@ -695,7 +695,7 @@ def test_a_solver_that_only_pyomo_knows():
         result = eq.solve(program, other)
         assert result.termination.reason is Reason.OPTIMAL
         assert result.objective == pytest.approx(enumerated(program))
-        assert "gap and tolerances are those of appsi_highs: Pyomo has no one name for them" in result.notes
+        assert "gap and tolerances are those of appsi_highs: Pyomo has no common name for them" in result.notes
     program = dense("min", [1, 4], [[1, 1]], [5], INF, upper=[3, 10])
     result = eq.solve(program, other)
     np.testing.assert_allclose(result.duals["row"], [4])

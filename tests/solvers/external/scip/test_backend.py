@@ -169,7 +169,7 @@ def test_a_presolved_lp_has_no_duals_and_says_whose_word_its_bound_is():
     presolved = eq.solve(program, "scip", backend_options=own)
     assert presolved.objective == presolved.bound == 7.0
     assert presolved.duals is None
-    assert any("backend's word" in note for note in presolved.notes)
+    assert any("unverified bound" in note for note in presolved.notes)
     never = dense("min", np.ones(3), [[1, 1, 1], [2, 0, 2]], [5, -2], INF, upper=1.0)
     assert eq.solve(never, "scip", backend_options=own).termination.reason is Reason.INFEASIBLE
 
@@ -568,7 +568,7 @@ def test_a_linear_program_has_its_warm_start_to_fall_back_on():
     hurried = eq.solve(program, "scip", time_limit=0.0, warm_start=plan)
     assert (hurried.termination.reason, hurried.termination.limit) == (Reason.FEASIBLE, Limit.TIME)
     assert hurried.objective == 5.0
-    assert hurried.notes[0].startswith("warm start accepted, objective 5, to fall back on: SCIP's simplex method")
+    assert hurried.notes[0].startswith("warm start accepted, objective 5, kept as a fallback: SCIP's simplex method")
     solved = eq.solve(program, "scip", warm_start=plan)
     assert (solved.objective, solved.duals["row"].tolist()) == (7.0, [1.0])
     wrong = eq.solve(program, "scip", warm_start={"x": [3.0, 3.0]})

@@ -18,7 +18,7 @@ from equipoise.solvers.markets.interior_point import pairs as market_edges
 from equipoise.solvers.markets.interior_point import sifting as market_sifting
 from equipoise.solvers.markets.interior_point.newton import InteriorPoint
 from equipoise.solvers.markets.interior_point.pairs import Edges
-from equipoise.solvers.markets.interior_point.pricing import Wants
+from equipoise.solvers.markets.interior_point.pricing import NormalizedMarket
 from equipoise.solvers.markets.interior_point.rough_prices import rough_prices
 from equipoise.solvers.options import Options
 from equipoise.validation.instances.markets import KINDS, random_fisher_market
@@ -165,7 +165,7 @@ class TestRoutes:
         count = 4000
         goods = rng.integers(0, count, 3 * count)
         table = csr_array((rng.random(3 * count) + 0.1, (np.repeat(np.arange(count), 3), goods)), shape=(count, count))
-        edges = Wants(eq.FisherMarket(table, np.ones(count))).edges(*table.nonzero())
+        edges = NormalizedMarket(eq.FisherMarket(table, np.ones(count))).edges(*table.nonzero())
         assert edges.is_sparse
         solved(eq.FisherMarket(table, np.ones(count)))
 
@@ -195,8 +195,8 @@ class TestRoutes:
         if forest:
             request.getfixturevalue("by_forest")
         market = random_fisher_market("uniform", *shape, seed=1)
-        wants = Wants(market)
-        point = InteriorPoint.from_nothing(wants.edges(*wants.everything()), wants.budgets)
+        normalized = NormalizedMarket(market)
+        point = InteriorPoint.from_nothing(normalized.edges(*normalized.everything()), normalized.budgets)
         edges, x, w, z = point.edges, point.shares, point.rates, point.slacks
         utilities = edges.by_buyers(edges.worth * x)
         rng = np.random.default_rng(0)
@@ -213,12 +213,12 @@ class TestRoutes:
 class TestPrices:
     @given(fisher_markets(max_buyers=6, max_goods=6), st.integers(0, 1000))
     def test_lowered_prices_prove_no_less(self, market, seed):
-        wants = Wants(market)
-        prices = np.random.default_rng(seed).random(wants.num_goods) + 0.01
-        shift = wants.budgets @ np.log(market.largest)
+        normalized = NormalizedMarket(market)
+        prices = np.random.default_rng(seed).random(normalized.num_goods) + 0.01
+        shift = normalized.budgets @ np.log(market.largest)
         full = np.zeros(market.num_goods)
-        full[wants.goods] = prices / market.capacities[wants.goods]
-        ours = market.total_budget * (wants.priced(prices).bound + shift)
+        full[normalized.goods] = prices / market.capacities[normalized.goods]
+        ours = market.total_budget * (normalized.priced(prices).bound + shift)
         assert ours <= market.bound_at(full) + 1e-9 * market.total_budget * (1 + abs(ours))
 
     def test_a_selection_serves_every_buyer_and_good(self):
@@ -226,22 +226,22 @@ class TestPrices:
             rng = np.random.default_rng(seed)
             table = rng.random((40, 25)) * (rng.random((40, 25)) < 0.5) + np.eye(40, 25)
             table[25:, 3] += 1.0
-            wants = Wants(eq.FisherMarket(csr_array(table) if sparse else table, np.ones(40)))
-            priced = wants.priced(rng.random(25) + 0.1)
-            buyer, good = wants.select(priced, 1e-9)
+            normalized = NormalizedMarket(eq.FisherMarket(csr_array(table) if sparse else table, np.ones(40)))
+            priced = normalized.priced(rng.random(25) + 0.1)
+            buyer, good = normalized.select(priced, 1e-9)
             assert set(buyer) == set(range(40))
             assert set(good) == set(range(25))
-            wide = wants.select(priced, wants.widths_of(priced, [200])[0])
+            wide = normalized.select(priced, normalized.widths_of(priced, [200])[0])
             assert len(buyer) < len(wide[0]) < 400
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_rough_prices_and_what_they_hand_out_are_near(self, kind):
         market = random_fisher_market(kind, 400, 50)
-        wants = Wants(market)
-        found = rough_prices(wants, 0.0)
-        shift = wants.budgets @ np.log(market.largest)
+        normalized = NormalizedMarket(market)
+        found = rough_prices(normalized, 0.0)
+        shift = normalized.budgets @ np.log(market.largest)
         best = solved(market).objective / market.total_budget - shift
-        assert best <= wants.priced(found.prices).bound < best + 1e-3
+        assert best <= normalized.priced(found.prices).bound < best + 1e-3
         assert best >= found.welfare > best - 0.02
         assert found.edges.by_goods(found.shares) == pytest.approx(np.ones(50))
 

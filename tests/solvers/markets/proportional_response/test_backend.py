@@ -122,7 +122,7 @@ def test_what_a_round_is_judged_to_be_worth_is_what_the_market_says():
         entries, state = entries_of(market), State(7.0, rng.normal(size=market.num_goods))
         bids, prices, _ = bids_of(entries, state)
         log_prices = np.log(np.maximum(prices, 1e-30))
-        bound, welfare = entries.judge(state, log_prices)
+        bound, welfare = entries.bound_and_welfare(state, log_prices)
         shares = bids / np.where(prices > 0, prices, 1.0) * market.capacities
         plan = market.equilibrium(sp.csr_array(shares) if sparse else shares, prices / market.capacities)
         unit = market.budgets @ np.log(market.largest * market.budgets / market.total_budget)
