@@ -1,4 +1,4 @@
-"""Format text for people: aligned columns, and the nearest of a list of names."""
+"""Format text for people: aligned columns, and suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def columns_text(lines: list[tuple[str, ...]]) -> str:
 
 
 def nearest_hint(name: object, names: Iterable[str]) -> str:
-    """Return ``"did you mean 'x'? "`` for the name nearest to a misspelt one; empty if none is near."""
+    """Return ``"did you mean 'x'? "`` for the name nearest to a misspelt one; the empty string if none is near."""
     near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5) if isinstance(name, str) else []
     return f"did you mean {near[0]!r}? " if near else ""

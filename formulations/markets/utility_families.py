@@ -1,7 +1,8 @@
-"""The families of utility in a volatile market: what a round yields, and what a unit of it costs.
+"""Utility families of a volatile market: the utility of a round, and its unit expenditure function.
 
-Every function takes arrays over (buyer, resource, round), shape (N, J, T), or prices, shape (J, T), and gives one
-number for each buyer and round, shape (N, T). A round that serves a buyer nothing yields 0 and costs infinity.
+Every function takes arrays over (buyer, resource, round), shape (N, J, T), or prices, shape (J, T), and returns one
+number for each buyer and round, shape (N, T). A round without demand of a buyer has utility 0 and infinite unit
+expenditure.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from numpy.typing import NDArray
 
 from ..arrays import Floats
 
-# Resources used to within this share of each other are equally scarce.
+# Resources whose utilisation differs by less than this share are equally scarce.
 TIED = 1e-9
 
 
 class Family(Protocol):
-    """One family's arithmetic, with the data that it needs."""
+    """Arithmetic and data of one utility family."""
 
     @property
     def wants(self) -> NDArray[np.bool_]:
-        """Whether a buyer has any use for a resource in a round, shape (N, J, T)."""
+        """Whether a buyer has demand for a resource in a round, shape (N, J, T)."""
         ...
 
     def rates(self, allocation: Floats) -> Floats:
@@ -35,7 +36,7 @@ class Family(Protocol):
         ...
 
     def claims(self, allocation: Floats) -> Floats:
-        """Return what each good adds to utility, ``x dU/dx``, shape (N, J, T); over resources they sum to the rates."""
+        """Return the contribution ``x dU/dx`` of each good, shape (N, J, T); the sum over resources is `rates`."""
         ...
 
 
@@ -47,11 +48,11 @@ class Linear:
 
     @property
     def wants(self) -> NDArray[np.bool_]:
-        """Whether the good is worth anything."""
+        """Whether the good has positive utility."""
         return self.utilities > 0
 
     def rates(self, allocation: Floats) -> Floats:
-        """Return the sum of worths."""
+        """Return ``sum_j u_ijt x_ijt``."""
         return np.asarray(np.einsum("ijt,ijt->it", self.utilities, allocation))
 
     def unit_costs(self, prices: Floats) -> Floats:
@@ -60,28 +61,28 @@ class Linear:
             return np.asarray(np.where(self.wants, prices / self.utilities, np.inf).min(axis=1))
 
     def claims(self, allocation: Floats) -> Floats:
-        """Return the worths."""
+        """Return ``u_ijt x_ijt``."""
         return self.utilities * allocation
 
 
 @dataclass(frozen=True, eq=False)
 class Leontief:
-    """``u_it = min_j x_ijt / a_ijt`` over the resources that are needed (a > 0)."""
+    """``u_it = min_j x_ijt / a_ijt`` over the required resources (a > 0)."""
 
     requirements: Floats
     capacities: Floats
 
     @property
     def wants(self) -> NDArray[np.bool_]:
-        """Whether the resource is needed."""
+        """Whether the resource is required."""
         return self.requirements > 0
 
     def rates(self, allocation: Floats) -> Floats:
-        """Return how many bundles of what is needed the allocation holds."""
+        """Return the number of bundles of required resources in the allocation."""
         served = self.wants.any(axis=1)
         bundles = np.where(served, np.inf, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
-            for j in range(allocation.shape[1]):  # one resource at a time: no array of the size of the data
+            for j in range(allocation.shape[1]):  # one resource at a time saves a temporary array of shape (N, J, T)
                 needs = self.requirements[:, j]
                 most = np.divide(allocation[:, j], needs, out=np.full_like(bundles, np.inf), where=needs > 0)
                 np.minimum(bundles, most, out=bundles)
@@ -93,7 +94,7 @@ class Leontief:
         return np.asarray(np.where(self.wants.any(axis=1), costs, np.inf))
 
     def claims(self, allocation: Floats) -> Floats:
-        """Return the rates, all claimed by the scarcest resource of each round: complements have no share."""
+        """Return the rates, attributed to the scarcest resource of each round: complements have no unique split."""
         used = np.where(self.wants, allocation.sum(axis=0) / self.capacities, -1.0)
         claims = (used >= (1.0 - TIED) * used.max(axis=1, keepdims=True)) & self.wants
         counts = np.maximum(claims.sum(axis=1, keepdims=True), 1)
@@ -102,7 +103,7 @@ class Leontief:
 
 @dataclass(frozen=True, eq=False)
 class Ces:
-    """``u_it = s_it (sum_j w_ijt x_ijt^rho)^(1/rho)``, in logarithms, so that no power overflows."""
+    """``u_it = s_it (sum_j w_ijt x_ijt^rho)^(1/rho)``, computed in logarithms so that no power overflows."""
 
     weights: Floats
     productivity: Floats
@@ -170,7 +171,7 @@ class CobbDouglas:
 
 
 def _log_mean(weights: Floats, exponents: Floats, wants: NDArray[np.bool_]) -> Floats:
-    """Return ``log sum_j w_j exp(t_j)`` over wanted goods, for weights that sum to 1; exact as all t tend to 0."""
+    """Return ``log sum_j w_j exp(t_j)`` over goods in demand, for weights of sum 1; accurate as all t tend to 0."""
     t = np.where(wants, exponents, -np.inf)
     most = t.max(axis=1, keepdims=True)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):

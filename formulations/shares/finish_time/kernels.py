@@ -11,11 +11,11 @@ from ...compiled import compiled
 
 @compiled()
 def cheapest_mixes(speeds: Any, rates: Any, gangs: Any, prices: Any, costs: Any, growth: Any, shares: Any) -> None:
-    """Fill each job's least cost of its speed, its growth per step/s, and the shares that cost it; see `Levels`.
+    """Fill each job's least cost of its speed, its growth per step/s, and the cheapest shares; see `Levels`.
 
-    The cost is the lower hull of no GPU (0, 0) and the types (rate, gang x price), so two of these points at most are
-    mixed. At a corner of the hull, chords that are not its edges cost the same; the steepest is taken, as it is never
-    too flat for Newton's method, which would overshoot by it.
+    The cost is the lower hull of no GPU (0, 0) and the types (rate, gang x price), so at most two of these points are
+    mixed. At a corner of the hull, chords that are not its edges have the same cost. The steepest chord is taken,
+    because Newton's method overshoots with a slope that is too flat.
     """
     types = rates.shape[1]
     for j in range(len(speeds)):

@@ -36,18 +36,18 @@ def table_with(value, at=(0, 1, 0), table=LINEAR["utilities"]):
         (LINEAR, {"family": "Linear"}, "family = 'Linear': must be one of linear, leontief, ces, cobb-douglas"),
         (LINEAR, {"family": None}, "family = None: must be one of linear, leontief, ces, cobb-douglas"),
         (LINEAR, {"family": ["linear"]}, "family = ['linear']: must be one of linear, leontief, ces, cobb-douglas"),
-        (LINEAR, {"family": "leontief"}, "utilities = 'given': a leontief market has requirements"),
-        (LEONTIEF, {"family": "ces"}, "requirements = 'given': a ces market has utilities"),
-        (LINEAR, {"requirements": WEIGHTS}, "requirements = 'given': a linear market has utilities"),
+        (LINEAR, {"family": "leontief"}, "utilities = 'given': a leontief market takes requirements: leave utilities out"),
+        (LEONTIEF, {"family": "ces"}, "requirements = 'given': a ces market takes utilities: leave requirements out"),
+        (LINEAR, {"requirements": WEIGHTS}, "requirements = 'given': a linear market takes utilities: leave requirements out"),
         (LINEAR, {"utilities": None}, "utilities = None: a linear market needs them"),
         (LEONTIEF, {"requirements": None}, "requirements = None: a leontief market needs them"),
-        (LINEAR, {"rho": 0.5}, "rho = 0.5: a linear market has none"),
-        (COBB, {"rho": 0.5}, "rho = 0.5: a cobb-douglas market has none"),
-        (LINEAR, {"productivity": [[1.0, 1.0]] * 2}, "productivity = 'given': a linear market has it in its utilities"),
+        (LINEAR, {"rho": 0.5}, "rho = 0.5: a linear market has no rho: leave it out"),
+        (COBB, {"rho": 0.5}, "rho = 0.5: a cobb-douglas market has no rho: leave it out"),
+        (LINEAR, {"productivity": [[1.0, 1.0]] * 2}, "productivity = 'given': a linear market includes it in its utilities: leave it out"),
         (
             LEONTIEF,
             {"productivity": [[1.0, 1.0]] * 2},
-            "productivity = 'given': a leontief market has it in its requirements",
+            "productivity = 'given': a leontief market includes it in its requirements: leave it out",
         ),
         # Data.
         (LINEAR, {"utilities": table_with(math.nan)}, "utilities[0, 1, 0] = nan: must be finite"),
@@ -58,10 +58,10 @@ def table_with(value, at=(0, 1, 0), table=LINEAR["utilities"]):
         (LINEAR, {"utilities": "1"}, "utilities = '1': must be a sequence of numbers, not text"),
         (LINEAR, {"utilities": [[1.0, 2.0]]}, "utilities = 'array of shape (1, 2)': must have 3 dimension(s)"),
         (LINEAR, {"utilities": np.ones((2, 0, 2))}, "utilities = '[]': must not be empty"),
-        (LINEAR, {"utilities": [[[1.0]], [[0.0]]]}, "utilities[1] = 0.0: no round serves this buyer"),
+        (LINEAR, {"utilities": [[[1.0]], [[0.0]]]}, "utilities[1] = 0.0: the buyer needs a round with a positive entry"),
         (LEONTIEF, {"requirements": table_with(-0.5)}, "requirements[0, 1, 0] = -0.5: at least 0"),
-        (LEONTIEF, {"requirements": [[[0.0]], [[1.0]]]}, "requirements[0] = 0.0: no round serves this buyer"),
-        (CES, {"productivity": [[1.0, 1.0], [0.0, 0.0]]}, "utilities[1] = 0.0: no round serves this buyer"),
+        (LEONTIEF, {"requirements": [[[0.0]], [[1.0]]]}, "requirements[0] = 0.0: the buyer needs a round with a positive entry"),
+        (CES, {"productivity": [[1.0, 1.0], [0.0, 0.0]]}, "utilities[1] = 0.0: the buyer needs a round with a positive entry"),
         # Budgets and capacities.
         (LINEAR, {"budgets": [0.0, 1.0]}, "budgets[0] = 0.0: must be greater than 0"),
         (LINEAR, {"budgets": [1.0, -1.0]}, "budgets[1] = -1.0: must be greater than 0"),
@@ -74,11 +74,11 @@ def table_with(value, at=(0, 1, 0), table=LINEAR["utilities"]):
         (LINEAR, {"capacities": [1.0, 1.0]}, "capacities = 'array of shape (2,)': must have 2 dimension(s)"),
         (LINEAR, {"capacities": [[1.0, "1"], [1.0, 1.0]]}, "capacities[0, 1] = '1': must be a number"),
         # CES and Cobb-Douglas.
-        (CES, {"rho": None}, "rho = None: a ces market needs it"),
+        (CES, {"rho": None}, "rho = None: a ces market needs it: a number below 1 and not 0"),
         (CES, {"rho": 1.0}, "rho = 1.0: must be less than 1; at 1 the family is 'linear'"),
         (CES, {"rho": 2}, "rho = 2.0: must be less than 1; at 1 the family is 'linear'"),
-        (CES, {"rho": 0}, "rho = 0.0: must be 1e-06 from 0 or more; at 0 the family is 'cobb-douglas'"),
-        (CES, {"rho": -1e-9}, "rho = -1e-09: must be 1e-06 from 0 or more; at 0 the family is 'cobb-douglas'"),
+        (CES, {"rho": 0}, "rho = 0.0: its absolute value must be at least 1e-06; at 0 the family is 'cobb-douglas'"),
+        (CES, {"rho": -1e-9}, "rho = -1e-09: its absolute value must be at least 1e-06; at 0 the family is 'cobb-douglas'"),
         (CES, {"rho": math.nan}, "rho = nan: must be finite"),
         (CES, {"rho": -math.inf}, "rho = -inf: must be finite"),
         (CES, {"rho": True}, "rho = True: must be a number"),
@@ -91,7 +91,7 @@ def table_with(value, at=(0, 1, 0), table=LINEAR["utilities"]):
             COBB,
             {"utilities": table_with(0.25, table=WEIGHTS)},
             "utilities[0, 0] = 0.75: the weights of a round must sum to 1 "
-            "(what a round yields goes into productivity); summed over resources of buyer 0 in round 0",
+            "(use productivity to scale the utility of a round); summed over resources of buyer 0 in round 0",
         ),
         (CES, {"utilities": table_with(-0.5, table=WEIGHTS)}, "utilities[0, 1, 0] = -0.5: at least 0"),
     ],
@@ -179,7 +179,7 @@ def test_a_linear_market_is_static_with_resource_and_round_as_goods(data, market
 @given(data=st.data())
 def test_the_other_families_are_no_static_market(family, data):
     market = data.draw(volatile_markets(family))
-    with pytest.raises(eq.UnsupportedProblem, match=f"a {family} market is no static one"):
+    with pytest.raises(eq.UnsupportedProblem, match=f"a {family} market has no static form"):
         _ = market.static
 
 
