@@ -1,4 +1,4 @@
-"""Input validation: convert the caller's values to arrays of one type, or raise InvalidInput for the first bad value."""
+"""Input validation: convert the caller's values to arrays, or raise InvalidInput for the first bad value."""
 
 from __future__ import annotations
 

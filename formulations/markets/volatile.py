@@ -99,7 +99,9 @@ class VolatileFisherMarket(Market):
             data = _weights(data)
             object.__setattr__(self, "productivity", _productivity(self.productivity, (count, rounds)))
         elif self.productivity is not None:
-            raise InvalidInput("productivity", "given", f"a {self.family} market includes it in its {field}: leave it out")
+            raise InvalidInput(
+                "productivity", "given", f"a {self.family} market includes it in its {field}: leave it out"
+            )
         object.__setattr__(self, field, data)
         object.__setattr__(self, "rho", self._checked_rho())
         self._set_budgets(self.budgets, self.capacities, count, (resources, rounds))
@@ -181,7 +183,9 @@ class VolatileFisherMarket(Market):
     def static(self) -> FisherMarket:
         """The static market equal to a linear market: its goods are the pairs (resource, round), in C order."""
         if self.family != "linear":
-            raise UnsupportedProblem(f"a {self.family} market has no static form: its utility is not linear in the goods")
+            raise UnsupportedProblem(
+                f"a {self.family} market has no static form: its utility is not linear in the goods"
+            )
         flat = self.utilities.reshape(self.num_buyers, -1)
         return FisherMarket(flat, self.budgets, self.capacities.ravel())
 

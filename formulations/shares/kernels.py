@@ -99,7 +99,7 @@ def hull_point(worth: Any, cost: Any, least: float) -> Any:
 
 @compiled()
 def cheapest(
-    worth: Any, gangs: Any, counts: Any, prices: Any, reward: float, least: Any, rising: float, usage: Any
+    worth: Any, gang_gpus: Any, counts: Any, prices: Any, reward: float, least: Any, rising: float, usage: Any
 ) -> Any:
     """Find the least cost of all jobs: the sum of counts_i min (gang_gpus_i prices - reward worth_i).x_i.
 
@@ -112,7 +112,7 @@ def cheapest(
     total, lost, slope, gained = 0.0, 0.0, 0.0, 0.0
     for i in range(groups):
         for k in range(kinds):
-            cost[k] = gangs[i] * prices[k] - reward * worth[i, k]
+            cost[k] = gang_gpus[i] * prices[k] - reward * worth[i, k]
         low, _, before, at, share = hull_point(worth[i], cost, least[i])
         if np.isnan(share):
             return np.inf, 0.0, 0.0
@@ -120,11 +120,11 @@ def cheapest(
         if at >= 0:
             paid += share * cost[at]
             got += share * worth[i, at]
-            usage[at] += counts[i] * gangs[i] * share
+            usage[at] += counts[i] * gang_gpus[i] * share
         if before >= 0 and before != at:
             paid += (1.0 - share) * cost[before]
             got += (1.0 - share) * worth[i, before]
-            usage[before] += counts[i] * gangs[i] * (1.0 - share)
+            usage[before] += counts[i] * gang_gpus[i] * (1.0 - share)
         term = counts[i] * paid - lost  # Kahan's sum: a bound's last digits count
         added = total + term
         lost = (added - total) - term
@@ -136,7 +136,7 @@ def cheapest(
 
 
 @compiled()
-def most_gained(rates: Any, gangs: Any, counts: Any, prices: Any, usage: Any) -> Any:
+def most_gained(rates: Any, gang_gpus: Any, counts: Any, prices: Any, usage: Any) -> Any:
     """Find the greatest gain of all jobs: the sum of counts_i max(0, max_k (rates_ik - gang_gpus_i prices_k)).
 
     The GPUs in use are added to `usage`, shape (K,). Returns the sum and the rates reached. A job uses the first of
@@ -147,11 +147,11 @@ def most_gained(rates: Any, gangs: Any, counts: Any, prices: Any, usage: Any) ->
     for i in range(groups):
         best, at = 0.0, -1
         for k in range(kinds):
-            gain = rates[i, k] - gangs[i] * prices[k]
+            gain = rates[i, k] - gang_gpus[i] * prices[k]
             if gain > best:
                 best, at = gain, k
         if at >= 0:
-            usage[at] += counts[i] * gangs[i]
+            usage[at] += counts[i] * gang_gpus[i]
             reached += counts[i] * rates[i, at]
             term = counts[i] * best - lost  # Kahan's sum: a bound's last digits count
             added = total + term
@@ -161,7 +161,7 @@ def most_gained(rates: Any, gangs: Any, counts: Any, prices: Any, usage: Any) ->
 
 
 @compiled()
-def within_reach(worth: Any, gangs: Any, prices: Any, least: Any, spare: float) -> Any:
+def within_reach(worth: Any, gang_gpus: Any, prices: Any, least: Any, spare: float) -> Any:
     """Return the highest rate that each job reaches if it pays `spare` more than `least` costs, shape (G,).
 
     The search follows the lower hull of (0, 0) and the points (worth_ik, gang_gpus_i prices_k) until the money is
@@ -172,7 +172,7 @@ def within_reach(worth: Any, gangs: Any, prices: Any, least: Any, spare: float) 
     reach = np.empty(groups)
     for i in range(groups):
         for k in range(kinds):
-            cost[k] = gangs[i] * prices[k]
+            cost[k] = gang_gpus[i] * prices[k]
         _, _, before, at, share = hull_point(worth[i], cost, least[i])
         money = np.inf if np.isnan(share) else spare
         if at >= 0:
@@ -198,13 +198,15 @@ def within_reach(worth: Any, gangs: Any, prices: Any, least: Any, spare: float) 
 
 
 @compiled()
-def add_cheapest(worth: Any, gangs: Any, prices: Any, reward: float, least: Any, weight: float, shares: Any) -> None:
+def add_cheapest(
+    worth: Any, gang_gpus: Any, prices: Any, reward: float, least: Any, weight: float, shares: Any
+) -> None:
     """Add `weight` times the shares that `cheapest` finds to `shares`, shape (G, K)."""
     groups, kinds = worth.shape
     cost = np.empty(kinds)
     for i in range(groups):
         for k in range(kinds):
-            cost[k] = gangs[i] * prices[k] - reward * worth[i, k]
+            cost[k] = gang_gpus[i] * prices[k] - reward * worth[i, k]
         _, _, before, at, share = hull_point(worth[i], cost, least[i])
         if np.isnan(share):
             continue
@@ -215,17 +217,17 @@ def add_cheapest(worth: Any, gangs: Any, prices: Any, reward: float, least: Any,
 
 
 @compiled()
-def margins(worth: Any, gangs: Any, prices: Any) -> Any:
+def margins(worth: Any, gang_gpus: Any, prices: Any) -> Any:
     """Return each job's best type at prices (-1: none), and the change of prices that makes another type as good."""
     groups, kinds = worth.shape
     choice, doubt = np.empty(groups, np.int64), np.empty(groups)
     for i in range(groups):
         best, second, at = 0.0, -np.inf, -1
         for k in range(kinds):
-            gain = worth[i, k] - gangs[i] * prices[k]
+            gain = worth[i, k] - gang_gpus[i] * prices[k]
             if gain > best:
                 best, second, at = gain, best, k
             elif gain > second:
                 second = gain
-        choice[i], doubt[i] = at, (best - second) / gangs[i]
+        choice[i], doubt[i] = at, (best - second) / gang_gpus[i]
     return choice, doubt

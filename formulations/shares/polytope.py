@@ -158,7 +158,7 @@ class SharePolytope(Formulation[GpuShares], ABC):
 
     def used(self, shares: Floats) -> Floats:
         """Return the mean number of busy GPUs of each type, shape (K,)."""
-        return np.asarray(self.widths @ shares)
+        return np.asarray(self.gang_gpus @ shares)
 
     def residuals(self, shares: Floats) -> Residuals:
         """Return the worst violations of P: of x >= 0, x = 0 where a job cannot run, and its rows.
@@ -194,7 +194,7 @@ class SharePolytope(Formulation[GpuShares], ABC):
             raise InvalidInput(f"{field}.prices", np.shape(plan.prices), f"must have shape {wanted[1:]}")
 
     def prices_of(self, plan: GpuShares) -> Floats:
-        """Return the plan's prices; 0, which weakens the bound but keeps it valid, for missing, negative or NaN ones."""
+        """Return the plan's prices; missing, negative or NaN prices become 0, which keeps the bound valid."""
         if plan.prices is None:
             return np.zeros(self.num_types)
         prices = np.asarray(plan.prices, dtype=np.float64)
@@ -213,7 +213,7 @@ class SharePolytope(Formulation[GpuShares], ABC):
         """Add P to a program: a column `share` for each pair, and the rows `capacity`, whose duals are the prices."""
         job, kind = self._pairs()
         share = build.add_columns("share", (len(job),), upper=1.0)
-        build.add_rows("capacity", (self.num_types,), terms=[(kind, share, self.widths[job])], upper=self.gpus)
+        build.add_rows("capacity", (self.num_types,), terms=[(kind, share, self.gang_gpus[job])], upper=self.gpus)
         build.add_rows("time", (self.num_jobs,), terms=[(job, share, 1.0)], upper=1.0)
         return share
 

@@ -47,7 +47,11 @@ class StochasticData:
         with np.errstate(over="ignore", invalid="ignore"):
             alone = self.best_alone
         for job in np.flatnonzero(~((alone > 0) & np.isfinite(alone))):
-            why = "has no positive utility even without other jobs" if not alone[job] > 0 else "its utilities are too large"
+            why = (
+                "has no positive utility even without other jobs"
+                if not alone[job] > 0
+                else "its utilities are too large"
+            )
             raise InvalidInput("chains", self.chains[job], why, index=int(job))
 
     @property

@@ -10,7 +10,7 @@ from ...compiled import compiled
 
 
 @compiled()
-def cheapest_mixes(speeds: Any, rates: Any, gangs: Any, prices: Any, costs: Any, growth: Any, shares: Any) -> None:
+def cheapest_mixes(speeds: Any, rates: Any, gang_gpus: Any, prices: Any, costs: Any, growth: Any, shares: Any) -> None:
     """Fill each job's least cost of its speed, its growth per step/s, and the cheapest shares; see `Levels`.
 
     The cost is the lower hull of no GPU (0, 0) and the types (rate, gang x price), so at most two of these points are
@@ -24,13 +24,13 @@ def cheapest_mixes(speeds: Any, rates: Any, gangs: Any, prices: Any, costs: Any,
             low = 0.0 if a < 0 else rates[j, a]
             if low > speeds[j]:
                 continue
-            paid = 0.0 if a < 0 else gangs[j] * prices[a]
+            paid = 0.0 if a < 0 else gang_gpus[j] * prices[a]
             for b in range(types):
                 width = rates[j, b] - low
                 if width <= 0.0 or speeds[j] > rates[j, b]:
                     continue
                 share = (speeds[j] - low) / width
-                more = gangs[j] * prices[b]
+                more = gang_gpus[j] * prices[b]
                 slope = (more - paid) / width
                 cost = paid * (1.0 - share) + more * share
                 equal = abs(cost - best) <= 1e-12 * cost

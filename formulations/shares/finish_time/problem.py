@@ -150,7 +150,7 @@ class FinishTimeFairness(SharePolytope):
         return ProblemClass.LP
 
     def program(self, form: str = "tangents") -> Program:
-        """Return a linear relaxation: minimise the level, with each job's speed above tangents of the speed required."""
+        """Return a linear relaxation: minimise the level, with job speeds above tangents of the required speeds."""
         self.check_form(form)
         job, kind = self._pairs()
         build = ProgramBuilder(sense="min")

@@ -494,7 +494,11 @@ GOOD = {"chains": (still([0, 1]), still([0, 1])), "budgets": [1.0, 2.0], "capaci
             (still([0, 1]), still([0, 1], [[0, 0], [1, 1]])),
             r"chains\[1\] = .*: takes of 2 resources, chains\[0\] of 1",
         ),
-        ("chains", (still([0, 1]), still([0, 0])), r"chains\[1\] = .*: has no positive utility even without other jobs"),
+        (
+            "chains",
+            (still([0, 1]), still([0, 0])),
+            r"chains\[1\] = .*: has no positive utility even without other jobs",
+        ),
         ("chains", (still([0, 1]), still([0, 1], [0, 2])), r"chains\[1\] = .*: has no positive utility even"),
         ("chains", (still([0, 1]), still([0, 1e308])), r"chains\[1\] = .*: its utilities are too large"),
         ("budgets", [1.0], "budgets = '1 values': there are 2 chains"),
