@@ -1,4 +1,4 @@
-"""Conversion of a program to a Pyomo model with a component for each named block, to which users can add constraints."""
+"""Conversion of a program to a Pyomo model with a component for each named block, which users can extend."""
 
 from __future__ import annotations
 
