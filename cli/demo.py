@@ -1,24 +1,33 @@
-"""`equipoise demo`: the main job on a generated cluster, from workload to page."""
+"""`equipoise demo`: a generated cluster, planned, from the workload to the page."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
 
 from ..formulations.checks import as_integer
 from .errors import CommandError
 from .files import check_target
+from .options import deferred
 from .plan.command import plan_window
 from .snapshot import window_of_states
 
-# The cluster is looked at when this share of the jobs has arrived; the rest only keep the arrivals going.
+# The plan is made when this share of the jobs has arrived, so that the cluster is busy and more are to come.
 _ARRIVED = 0.8
 
 
-def demo(*, jobs: int, gpus: int, seed: int, html: Path) -> int:
-    """Generate `jobs` jobs, look at the cluster while they run, plan the next rounds, print and write the page."""
-    import numpy as np
-
+@deferred
+def demo_command(
+    jobs: Annotated[int, typer.Option(help="Jobs to generate.")] = 60,
+    gpus: Annotated[int, typer.Option(help="GPUs of the cluster.")] = 32,
+    seed: Annotated[int, typer.Option(help="Seed of the workload.")] = 0,
+    html: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")] = Path("demo.html"),
+) -> int:
+    """Plan a generated cluster, print the plan and write it as a page."""
     from ..simulation import Profiles, generate_trace, snapshot
 
     check_target("--html", html)
@@ -36,6 +45,4 @@ def demo(*, jobs: int, gpus: int, seed: int, html: Path) -> int:
     )
     sys.stdout.flush()
     window = window_of_states(states, "restatement", gpus, 20, 120.0, skip_wide=True)
-    return plan_window(
-        window, backend="auto", form=None, time_limit=15.0, rel_gap=1e-4, out=None, html=html, as_json=False
-    )
+    return plan_window(window, html=html, time_limit=15.0, rel_gap=1e-4)

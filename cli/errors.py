@@ -1,4 +1,4 @@
-"""What the command says when something goes wrong: one line, one hint, one exit code."""
+"""Failures of the command as text: one line, one hint, one exit code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..formulations.errors import (
 )
 
 OK = 0
-FAILED = 1  # the machine's fault or ours: a full disk, a defect
+FAILED = 1  # not the user's fault: a full disk, a defect
 BAD_INPUT = 2
 NO_PLAN = 3
 NO_BACKEND = 4
@@ -25,17 +25,17 @@ BROKEN_PIPE = 141
 TRACEBACK_VARIABLE = "EQUIPOISE_TRACEBACK"
 
 SCHEMA_HINT = "`equipoise schema instance` prints the instance format."
-# Commands that read no instance: its format would help nobody there.
+# Commands that read no instance, where a hint at its format would mislead.
 WITHOUT_INSTANCE = ("verify", "bench", "simulate", "compare")
 
 
 class CommandError(EquipoiseError):
-    """A failure the command words itself.
+    """A failure with a hint and an exit code of its own.
 
     Attributes
     ----------
     hint : str
-        What the user can do about it.
+        Advice to the user.
     code : int
         Exit code.
     """
@@ -48,7 +48,7 @@ class CommandError(EquipoiseError):
 
 @dataclass(frozen=True)
 class Failure:
-    """One readable failure: exit code, line, hint."""
+    """Exit code, line and hint of one failure."""
 
     code: int
     line: str
@@ -62,9 +62,9 @@ def explain(error: BaseException, command: str = "") -> Failure:
 
 
 def _one_line(text: str) -> str:
-    words = " ".join(text.split())
+    line = " ".join(text.split())
     # Escape sequences in an id or a file name must not reach the terminal.
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words)
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
 def _explain(error: BaseException, command: str) -> Failure:
@@ -81,7 +81,7 @@ def _explain(error: BaseException, command: str) -> Failure:
     if isinstance(error, EquipoiseError):
         return Failure(FAILED, str(error), f"re-run with {TRACEBACK_VARIABLE}=1 to see where.")
     if isinstance(error, OSError):
-        if error.filename is None:  # no file of the user's: a stream of ours, as on a full disk
+        if error.filename is None:  # no file that the user named: standard output, as on a full disk
             return Failure(FAILED, f"output: {error.strerror or error}", "check where the output goes.")
         return Failure(
             BAD_INPUT, f"{error.filename}: {error.strerror or error}", "check that the path exists and may be used."
@@ -89,7 +89,7 @@ def _explain(error: BaseException, command: str) -> Failure:
     if isinstance(error, MemoryError):
         return Failure(FAILED, "out of memory", "try fewer jobs or rounds, or --backend marginal.")
     message = getattr(error, "format_message", None)
-    if callable(message):  # a usage error of typer, whichever click it carries
+    if callable(message):  # a usage error of typer, whichever version of click it contains
         context = getattr(error, "ctx", None)
         command = getattr(context, "command_path", None) or "equipoise"
         return Failure(BAD_INPUT, str(message()).rstrip("."), f"`{command} --help` shows what it takes.")

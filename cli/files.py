@@ -1,4 +1,4 @@
-"""Texts in and out: a file or a standard stream, read with a readable failure, written whole or not at all."""
+"""Read text from a file or standard input, and write it to a file, with one readable line for each failure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import os
 import sys
 from pathlib import Path
 
+from ..formulations import files
 from .errors import FAILED, CommandError
 
 STANDARD_INPUT = "-"
-
-_PIECE = 1 << 16
 
 
 def read_text(source: str) -> str:
@@ -57,17 +56,6 @@ def _standard_input() -> bytes:
     return buffer.read() if buffer is not None else sys.stdin.read().encode()
 
 
-def print_text(text: str) -> None:
-    """Write `text` to standard output in pieces of a pipe's size.
-
-    An unbuffered stream takes part of a longer text from a reader that leaves, and says nothing; so the next piece
-    meets the broken pipe.
-    """
-    for start in range(0, len(text), _PIECE):
-        sys.stdout.write(text[start : start + _PIECE])
-    sys.stdout.flush()
-
-
 def check_target(option: str, target: Path | None) -> None:
     """Check that a file can be written at `target`, before any work is done for it.
 
@@ -88,28 +76,15 @@ def check_target(option: str, target: Path | None) -> None:
 
 
 def write_text(target: Path, text: str) -> None:
-    """Write `text` as UTF-8 to `target` through a temporary name beside it, so that no reader sees half a file.
-
-    Devices and pipes are written in place; a symbolic link keeps pointing where it does.
+    """Write `text` to `target` whole or not at all; what UTF-8 cannot hold becomes an escape sequence.
 
     Raises
     ------
     CommandError
         If the file cannot be written; nothing is left behind.
     """
-    data = text.encode("utf-8", errors="backslashreplace")
     try:
-        if target.exists() and not target.is_file():
-            target.write_bytes(data)
-            return
-        target = Path(os.path.realpath(target))
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        try:
-            temporary.write_bytes(data)
-            os.replace(temporary, target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        files.write_text(target, text, errors="backslashreplace")
     except OSError as error:
         raise CommandError(
             f"{target}: cannot be written ({error.strerror})", "check the disk and the folder.", code=FAILED

@@ -1,10 +1,10 @@
-"""Lay a JSON document out for people and programs: one top-level field a line, one job a line."""
+"""JSON documents as text: one top-level field a line, one row a line."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -14,7 +14,7 @@ def json_text(document: Mapping[str, Any]) -> str:
     Raises
     ------
     ValueError
-        If it holds a NaN or an infinity, which JSON has no word for.
+        If it holds a NaN or an infinity, which JSON cannot write.
     """
     fields = []
     for key, value in document.items():
@@ -30,6 +30,12 @@ def _line(value: Any) -> str:
     return json.dumps(value, allow_nan=False)
 
 
-def finite(number: float | None) -> float | None:
-    """Return the number, or None where JSON has no word for it."""
-    return float(number) if number is not None and math.isfinite(number) else None
+def json_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with their values as JSON can write them."""
+    return [{key: json_value(value) for key, value in row.items()} for row in rows]
+
+
+def json_value(value: Any) -> Any:
+    """Return a number of numpy as one of Python, and None for a number that is not finite."""
+    value = value.item() if hasattr(value, "item") else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""A line on standard error while a solve runs long: incumbent, bound, gap, time."""
+"""Progress on standard error: incumbent, bound and gap of a long solve, or a bar of a count."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from ..formulations.window.problem import ScheduleWindow
     from ..solvers.result import HistoryPoint
 
-# Most plans take milliseconds; a display that flashes by only costs time.
+# Seconds before the display appears: most plans take milliseconds.
 QUIET_S = 2.0
 
 
 class SolveProgress:
-    """Context manager to pass to `solve` as `on_progress`; shows nothing off a terminal or within `QUIET_S`.
+    """Context manager to pass to `solve` as `on_progress`; shows a line on a terminal once `quiet_s` have passed.
 
     Parameters
     ----------
     window : ScheduleWindow
-        Gives the scale that gaps are measured in.
+        The problem, which gives the scale of gaps.
     quiet_s : float
         Seconds before the line appears.
     """
@@ -38,7 +38,7 @@ class SolveProgress:
         self._timer: threading.Timer | None = None
 
     def __call__(self, point: HistoryPoint) -> None:
-        """Note the latest incumbent and bound."""
+        """Keep the latest incumbent and bound."""
         self._latest = point
 
     def __enter__(self) -> SolveProgress:
@@ -75,7 +75,7 @@ class SolveProgress:
             self._live.start()
 
     def line(self) -> str:
-        """Return the line as it reads now."""
+        """Return the current line."""
         elapsed = time.perf_counter() - self._start
         point = self._latest
         if point is None:
@@ -86,15 +86,15 @@ class SolveProgress:
         return f"solving  {elapsed:.1f} s  incumbent {point.objective:.6g}  bound {point.bound:.6g}  gap {gap:.2g}"
 
 
-class Counted:
-    """Context manager whose calls (done, total) show as a bar on standard error; nothing off a terminal.
+class CountProgress:
+    """Context manager whose calls (done, total) show as a bar on standard error, on a terminal only.
 
     Parameters
     ----------
     what : str
-        What is counted.
+        Name of the things counted.
     quiet_s : float
-        Seconds before the bar appears, with the next call.
+        Seconds before the bar appears.
     """
 
     def __init__(self, what: str, quiet_s: float = 0.0) -> None:
@@ -104,7 +104,7 @@ class Counted:
         self._bar: Any = None
         self._task: Any = None
 
-    def __enter__(self) -> Counted:
+    def __enter__(self) -> CountProgress:
         self._start = time.perf_counter()
         self._show()
         return self
@@ -121,7 +121,7 @@ class Counted:
             self._bar.start()
 
     def __call__(self, done: int, total: int) -> None:
-        """Show how far it is."""
+        """Show how many are done."""
         self._show()
         if self._bar is not None:
             self._bar.update(self._task, completed=done, total=total)

@@ -21,6 +21,8 @@ autodoc_default_options = {"members": True, "imported-members": True, "show-inhe
 napoleon_google_docstring = False
 # An attribute described in its class is not described again as a member.
 napoleon_use_ivar = True
+# Attributes of several classes share a name; a reference to one of them inside its own class is clear to a reader.
+suppress_warnings = ["ref.python"]
 
 html_theme = "furo"
 html_title = f"equipoise {release}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from ..formulations.errors import InvalidInput
+from ..formulations.text import nearest_hint
 from ..simulation.engines import find_engine
 from ..simulation.entry_points import LazyTable, with_installed
 
@@ -173,6 +173,4 @@ def make_policy(name: str, engine: str | None = None, **options: Any) -> Any:
 
 
 def _nearest(name: Any, known: Mapping[str, Any], what: str) -> str:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5) if isinstance(name, str) else []
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"{hint}the {what} are {', '.join(known)}"
+    return f"{nearest_hint(name, known)}the {what} are {', '.join(known)}"

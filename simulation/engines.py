@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -10,6 +9,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ..formulations.errors import InvalidInput
+from ..formulations.text import nearest_hint
 from .cluster import Cluster
 from .entry_points import LazyTable, with_installed
 from .results.interrupt import OnStep
@@ -120,9 +120,7 @@ def find_engine(name: str) -> Engine:
     """
     if isinstance(name, str) and name in ENGINES:
         return ENGINES[name]
-    near = difflib.get_close_matches(name, ENGINES, n=1, cutoff=0.5) if isinstance(name, str) else []
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    raise InvalidInput("engine", name, f"{hint}the engines are {', '.join(ENGINES)}")
+    raise InvalidInput("engine", name, f"{nearest_hint(name, ENGINES)}the engines are {', '.join(ENGINES)}")
 
 
 def simulate(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
@@ -108,6 +109,8 @@ class Result(Generic[Plan]):
         What the backend did that a reader should know: which bound this is, fallbacks, the fate of a warm start.
     candidates : tuple of Candidate
         With ``explain=True``: why "auto" took one backend and passed over the others; prints as a table.
+    problem : formulation, Program or None
+        What was solved.
     """
 
     termination: Termination
@@ -126,6 +129,7 @@ class Result(Generic[Plan]):
     seed: int
     notes: tuple[str, ...] = ()
     candidates: tuple[Any, ...] = ()
+    problem: Formulation[Plan] | None = field(default=None, repr=False, compare=False)
 
     def require_plan(self) -> Plan:
         """Return the plan; raise NoSolution, carrying this result, when there is none."""
@@ -175,6 +179,8 @@ class Result(Generic[Plan]):
             gap=self.gap,
             residuals=self.residuals,
             termination=self.termination.reason.name,
+            limit=None if self.termination.limit is None else self.termination.limit.value,
+            message=self.termination.message,
             backend=self.backend,
             version=self.version,
             form=self.form,
@@ -182,6 +188,30 @@ class Result(Generic[Plan]):
             wall_time=self.wall_time,
             notes=self.notes,
         )
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the result as one self-contained HTML page, and write it to `path` if given.
+
+        The page shows the certificate, objective and bound over time, and the plan: its picture if it has `to_svg`, its
+        table if it has `to_frame`.
+
+        Parameters
+        ----------
+        path : path-like, optional
+            The file appears whole or not at all.
+
+        Returns
+        -------
+        str
+            The same text for the same result.
+        """
+        from ..formulations.program.lp_mps import write_text
+        from ..formulations.program.page import render
+
+        page = render(self.certificate(), self.plan, self.history)
+        if path is not None:
+            write_text(path, page)
+        return page
 
     def __repr__(self) -> str:
         objective = "none" if self.objective is None else f"{self.objective:.8g}"

@@ -18,6 +18,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.formulations.compiled import compiled
+from equipoise.solvers.registry import BACKENDS
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -121,6 +122,17 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path):
     }
     assert data_files <= packaged, "a data file that the package reads is left out of package-data"
     assert any(name.endswith("/licenses/LICENSE") for name in names)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    installed = {**environment(), "PYTHONPATH": str(tmp_path / "site"), "NUMBA_DISABLE_JIT": "1"}
+    solve = (
+        "import equipoise as eq; assert 'site' in eq.__file__;"
+        "job = eq.WindowJob(id='a', gpus=1, finished_epochs=1, total_epochs=4, regimes=[eq.Regime(3, 100.0)]);"
+        "eq.solve(eq.ScheduleWindow([job], gpus=1, rounds=3)).require_optimal().to_html('plan.html')"
+    )
+    for arguments in (["-c", solve], ["-m", "equipoise", "schema"]):
+        subprocess.run([sys.executable, "-P", *arguments], cwd=tmp_path, env=installed, check=True, capture_output=True)
+    assert (tmp_path / "plan.html").stat().st_size > 1000
 
 
 # -- Imports -----------------------------------------------------------------------------------------------------------
@@ -307,6 +319,14 @@ def test_the_python_on_a_page_runs_and_prints_what_the_page_says(page, tmp_path,
         if after is not None and after[1] == "text" and not any(source_lines[end : after[0] - 2]):
             checker, options = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
             assert checker.check_output(after[2], printed, options), f"line {after[0]} says otherwise:\n{printed}"
+
+
+def test_the_readme_lists_every_backend():
+    table = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Backends")[2].partition("\n\nLinear")[0]
+    listed = set(
+        re.findall(r"`([\w:]+)`", "".join(line.split("|")[1] for line in table.splitlines() if line[:1] == "|"))
+    )
+    assert {name.partition(":")[0] for name in listed} == {name.partition(":")[0] for name in BACKENDS}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)

@@ -1,1 +1,1 @@
-"""The commands `equipoise bench ...`: benchmarks and the experiments of the papers."""
+"""Commands `equipoise bench ...`: benchmarks and the experiments of the papers."""

@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
-import json
-import math
-import sys
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 
+import typer
+
+from ...validation.experiments.papers import EXPERIMENTS
 from ..errors import FAILED, OK, CommandError
+from ..options import Json, deferred
+from ..progress import CountProgress
+from .papers import experiments_command
+from .rows import print_rows, split_names
 
-# Characters in a line; a table is as wide as its columns need.
-WIDEST = 1000
+bench_app = typer.Typer(
+    help="Run a benchmark and print its rows.", no_args_is_help=False, add_completion=False, rich_markup_mode=None
+)
+
+Backends = Annotated[
+    list[str] | None, typer.Option(metavar="NAME[,NAME]", help="Backends to measure; all usable ones by default.")
+]
+TimeLimit = Annotated[float, typer.Option(help="Seconds for each solve.")]
+_Number = TypeVar("_Number", int, float)
 
 
+@bench_app.command("window")
+@deferred
 def bench_window(
-    *,
-    jobs: int,
-    gpus: int,
-    seed: int,
-    rounds: int,
-    makespan_weight: float,
-    backends: list[str] | None,
-    time_limit: float,
-    rel_gap: float,
-    as_json: bool,
+    jobs: Annotated[int, typer.Option(help="Jobs in the window.")],
+    gpus: Annotated[int, typer.Option(help="GPUs of the cluster.")],
+    seed: Annotated[int, typer.Option(help="Seed of the instance.")] = 0,
+    rounds: Annotated[int, typer.Option(help="Rounds in the window.")] = 20,
+    makespan_weight: Annotated[float, typer.Option(help="Weight of the makespan bound (lambda).")] = 1e-3,
+    backends: Backends = None,
+    time_limit: TimeLimit = 15.0,
+    rel_gap: Annotated[float, typer.Option(help="Stop at this gap.")] = 1e-4,
+    as_json: Json = False,
 ) -> int:
-    """Solve one generated window with each backend and form; times cover `solve` with its verification."""
+    """Plan one generated window with each backend and form.
+
+    The times cover `solve` with its verification.
+    """
     from ...validation.benchmarks.window import window_rows
 
     rows = window_rows(
@@ -42,28 +57,45 @@ def bench_window(
     return print_rows(rows, as_json=as_json)
 
 
-def bench_handoff(*, as_json: bool) -> int:
-    """Hand a large program to HiGHS from this library and from the modelling layers that are installed."""
+@bench_app.command("handoff")
+@deferred
+def bench_handoff(as_json: Json = False) -> int:
+    """Hand a large program to HiGHS, beside other modelling layers."""
     from ...validation.benchmarks.model_building import handoff_rows
 
     return print_rows(handoff_rows(), as_json=as_json)
 
 
-def bench_prediction(*, jobs: int, seed: int, as_json: bool) -> int:
-    """Compare the predictors' errors over the course of generated jobs."""
+@bench_app.command("prediction")
+@deferred
+def bench_prediction(
+    jobs: Annotated[int, typer.Option(help="Jobs to generate.")] = 200,
+    seed: Annotated[int, typer.Option(help="Seed of the jobs.")] = 0,
+    as_json: Json = False,
+) -> int:
+    """Compare the predictors of dynamic adaptation over the course of generated jobs."""
     from ...validation.benchmarks.prediction import prediction_rows
 
     return print_rows(prediction_rows(jobs=jobs, seed=seed), as_json=as_json)
 
 
+@bench_app.command("agreement")
+@deferred
 def bench_agreement(
-    *, count: int, seed: int, kinds: list[str] | None, backends: list[str] | None, as_json: bool
+    count: Annotated[int, typer.Option(help="Programs of each kind.")] = 25,
+    seed: Annotated[int, typer.Option(help="Seed of the programs.")] = 0,
+    kinds: Annotated[
+        list[str] | None, typer.Option(metavar="KIND[,KIND]", help="Kinds of programs and markets; all by default.")
+    ] = None,
+    backends: Annotated[
+        list[str] | None, typer.Option(metavar="NAME[,NAME]", help="Backends to compare; all usable ones by default.")
+    ] = None,
+    as_json: Json = False,
 ) -> int:
-    """Solve random programs and markets with every backend; the exit code is 1 if any disagrees with the optimum."""
+    """Solve random programs and markets by every backend; exit code 1 if one disagrees."""
     from ...validation.agreement.run import agreement
-    from ..progress import Counted
 
-    with Counted("programs") as counted:
+    with CountProgress("programs") as counted:
         tallies = agreement(
             count=count,
             seed=seed,
@@ -75,63 +107,42 @@ def bench_agreement(
     return FAILED if any(tally.failed for tally in tallies) else OK
 
 
-def bench_market(
-    *,
-    sizes: list[str] | None,
-    kinds: list[str] | None,
-    gaps: list[str] | None,
-    backends: list[str] | None,
-    seed: int,
-    patience: float,
-    as_json: bool,
+@bench_app.command("door")
+@deferred
+def bench_overhead(
+    jobs: Annotated[int, typer.Option(help="Jobs in the window, over 20 rounds.")] = 1500,
+    gpus: Annotated[int, typer.Option(help="GPUs of the cluster.")] = 256,
+    repeats: Annotated[int, typer.Option(help="Runs per median.")] = 5,
+    as_json: Json = False,
 ) -> int:
-    """Solve random markets by every backend, each in a process of its own; rows appear as they are measured."""
-    from ...validation.benchmarks.markets import GAPS, SIZES, market_rows
-    from ...validation.instances.markets import KINDS
-    from ..progress import Counted
+    """Time what `solve` adds to the bare solvers, and what a process of its own adds."""
+    from ...validation.benchmarks.solve_overhead import overhead_rows
 
-    try:
-        wanted = [float(gap) for gap in split_names(gaps, "--gaps") or []] or GAPS
-    except ValueError:
-        raise CommandError(
-            f"--gaps {','.join(gaps or [])}: not numbers", "give relative gaps like 1e-3,1e-6."
-        ) from None
-    with Counted("solves") as counted:
-        rows = list(
-            market_rows(
-                sizes=split_names(sizes, "--sizes") or SIZES,
-                kinds=split_names(kinds, "--kinds") or KINDS,
-                gaps=wanted,
-                names=split_names(backends),
-                seed=seed,
-                patience=patience,
-                on_solve=counted,
-            )
-        )
-    return print_rows(rows, as_json=as_json)
+    return print_rows(overhead_rows(jobs=jobs, gpus=gpus, repeats=repeats), as_json=as_json)
 
 
+@bench_app.command("open-shop")
+@deferred
 def bench_open_shop(
-    *,
-    sizes: list[str] | None,
-    backends: list[str] | None,
-    time_limit: float,
-    preemptive: bool,
-    seed: int,
-    as_json: bool,
+    sizes: Annotated[
+        list[str] | None, typer.Option(metavar="N[,N]", help="Jobs and machines of Taillard's instances: 4 to 20.")
+    ] = None,
+    backends: Annotated[
+        list[str] | None, typer.Option(metavar="NAME[,NAME]", help="Backends to measure [cp_sat_schedule,highs].")
+    ] = None,
+    time_limit: Annotated[float, typer.Option(help="Seconds for each instance.")] = 10.0,
+    preemptive: Annotated[bool, typer.Option("--preemptive", help="Random instances with preemption instead.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the random instances.")] = 0,
+    as_json: Json = False,
 ) -> int:
-    """Solve Taillard's open shops by each backend, or random ones with preemption."""
+    """Solve Taillard's sixty open shops to their known optima, or large random ones with preemption."""
     from ...validation.benchmarks.open_shop import open_shop_rows, preemptive_rows
     from ...validation.instances.taillard import SEEDS
-    from ..progress import Counted
 
-    try:
-        wanted = [int(size) for size in split_names(sizes, "--sizes") or []]
-    except ValueError:
-        raise CommandError(f"--sizes {','.join(sizes or [])}: not whole numbers", "give sizes like 4,10,20.") from None
+    wanted = _numbers(sizes, "--sizes", int, "not whole numbers", "give sizes like 4,10,20.")
     if preemptive:
         return print_rows(preemptive_rows(sizes=wanted or (10, 30, 100, 200), seed=seed), as_json=as_json)
-    with Counted("solves") as counted:
+    with CountProgress("solves") as counted:
         rows = list(
             open_shop_rows(
                 sizes=wanted or tuple(SEEDS), names=split_names(backends), time_limit=time_limit, on_solve=counted
@@ -140,23 +151,29 @@ def bench_open_shop(
     return print_rows(rows, as_json=as_json)
 
 
+@bench_app.command("shares")
+@deferred
 def bench_shares(
-    *,
-    jobs: int,
-    types: int,
-    distinct: int | None,
-    problems: list[str] | None,
-    peers: list[str] | None,
-    rel_gap: float,
-    time_limit: float,
-    seed: int,
-    as_json: bool,
+    jobs: Annotated[int, typer.Option(help="Jobs.")] = 100_000,
+    types: Annotated[int, typer.Option(help="Types of GPU.")] = 3,
+    distinct: Annotated[int | None, typer.Option(help="Different jobs among them [all].")] = None,
+    problems: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[,NAME]", help="max_min, water_filling, max_sum, duration; all by default."),
+    ] = None,
+    peers: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[,NAME]", help="share_prices, highs simplex, highs ipm, clarabel; all by default."),
+    ] = None,
+    rel_gap: Annotated[float, typer.Option(help="Stop at this certified gap.")] = 1e-6,
+    time_limit: TimeLimit = 60.0,
+    seed: Annotated[int, typer.Option(help="Seed of the jobs.")] = 0,
+    as_json: Json = False,
 ) -> int:
-    """Share GPUs among random jobs with our own backend and its peers."""
+    """Share GPUs among random jobs with our own backend and general ones."""
     from ...validation.benchmarks.shares import PEERS, PROBLEMS, share_rows
-    from ..progress import Counted
 
-    with Counted("solves") as counted:
+    with CountProgress("solves") as counted:
         rows = list(
             share_rows(
                 jobs=jobs,
@@ -173,54 +190,51 @@ def bench_shares(
     return print_rows(rows, as_json=as_json)
 
 
-def bench_door(*, jobs: int, gpus: int, repeats: int, as_json: bool) -> int:
-    """Time `solve` beside the bare solvers on the same window."""
-    from ...validation.benchmarks.solve_overhead import door_rows
+@bench_app.command("market")
+@deferred
+def bench_market(
+    sizes: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NxK[,NxJxT]", help="Buyers x goods, or buyers x resources x rounds (Leontief)."),
+    ] = None,
+    kinds: Annotated[
+        list[str] | None, typer.Option(metavar="KIND[,KIND]", help="Linear markets: uniform, low_rank, lognormal.")
+    ] = None,
+    gaps: Annotated[list[str] | None, typer.Option(metavar="GAP[,GAP]", help="Certified gaps [1e-3,1e-6].")] = None,
+    backends: Backends = None,
+    seed: Annotated[int, typer.Option(help="Seed of the markets.")] = 0,
+    patience: Annotated[float, typer.Option(help="Stop a backend after this many times our own seconds.")] = 10.0,
+    as_json: Json = False,
+) -> int:
+    """Solve random markets by every backend to certified gaps, each in a process of one thread."""
+    from ...validation.benchmarks.markets import GAPS, SIZES, market_rows
+    from ...validation.instances.markets import KINDS
 
-    return print_rows(door_rows(jobs=jobs, gpus=gpus, repeats=repeats), as_json=as_json)
-
-
-def split_names(given: list[str] | None, option: str = "--backends") -> list[str] | None:
-    """Return names given once each or several in one, separated by commas; None when none are given."""
-    if not given:
-        return None
-    names = [name.strip() for text in given for name in text.split(",")]
-    if not all(names):
-        raise CommandError(f"{option} {','.join(given)}: an empty name", "separate names by commas.")
-    return names
-
-
-def print_rows(rows: Iterable[Mapping[str, Any]], *, as_json: bool) -> int:
-    """Print rows as a table, or as JSON, one row a line."""
-    table = [{key: _plain(value) for key, value in row.items()} for row in rows]
-    if as_json:
-        lines = ",\n".join(f" {json.dumps(row, allow_nan=False)}" for row in table)
-        sys.stdout.write(f"[\n{lines}\n]\n" if table else "[]\n")
-        return OK
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    from ..plan.summary import console
-
-    columns = list(dict.fromkeys(key for row in table for key in row))
-    shown = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in columns:
-        numbers = all(not isinstance(row.get(name), str) for row in table)
-        shown.add_column(name, justify="right" if numbers else "left", no_wrap=True)
-    for row in table:
-        shown.add_row(*(Text(_cell(row.get(name))) for name in columns))
-    out = console()
-    out.width = max(out.width, WIDEST)  # a number that is cut short says nothing
-    out.print(shown)
-    return OK
+    wanted = _numbers(gaps, "--gaps", float, "not numbers", "give relative gaps like 1e-3,1e-6.")
+    with CountProgress("solves") as counted:
+        rows = list(
+            market_rows(
+                sizes=split_names(sizes, "--sizes") or SIZES,
+                kinds=split_names(kinds, "--kinds") or KINDS,
+                gaps=wanted or GAPS,
+                names=split_names(backends),
+                seed=seed,
+                patience=patience,
+                on_solve=counted,
+            )
+        )
+    return print_rows(rows, as_json=as_json)
 
 
-def _plain(value: Any) -> Any:
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _numbers(
+    given: list[str] | None, option: str, number: Callable[[str], _Number], wrong: str, hint: str
+) -> list[_Number]:
+    """Return numbers separated by commas; none if none are given."""
+    try:
+        return [number(text) for text in split_names(given, option) or []]
+    except ValueError:
+        raise CommandError(f"{option} {','.join(given or [])}: {wrong}", hint) from None
 
 
-def _cell(value: Any) -> str:
-    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+for _paper, _catalogue in EXPERIMENTS.items():
+    bench_app.command(_paper)(experiments_command(_paper, _catalogue.paper))

@@ -1,4 +1,4 @@
-"""Run several policies on one setting, at once where joblib is installed, and hand each over as soon as it is done."""
+"""Run several policies on one configuration, in parallel where joblib is installed, in order of completion."""
 
 from __future__ import annotations
 
@@ -10,59 +10,57 @@ from importlib.util import find_spec
 
 from ...formulations.errors import EquipoiseError
 from ...simulation.results.interrupt import OnStep
-from ..simulate.document import Finished, run_policy
+from ..simulate.config import SimulationConfig
 from ..simulate.policy_spec import PolicySpec
-from ..simulate.setting import Setting
-
-#: A policy that came to its end, or why it did not.
-Outcome = Finished | EquipoiseError
+from ..simulate.run import run_policy
+from .comparison import Outcome
 
 
-def workers_for(asked: int | None, policies: int) -> tuple[int, str]:
+def workers_for(requested: int | None, policies: int) -> tuple[int, str]:
     """Return how many policies to run at once, and a note where that is fewer than could be."""
-    if policies == 1 or asked == 1:
+    if policies == 1 or requested == 1:
         return 1, ""
     if find_spec("joblib") is None:
         return 1, "one policy at a time: joblib is not installed (pip install 'equipoise[distributed]')"
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(processors if asked is None else asked, policies), ""
+    return min(processors if requested is None else requested, policies), ""
 
 
 def run_policies(
-    setting: Setting, specs: Sequence[PolicySpec], *, workers: int, on_step: OnStep | None = None
+    config: SimulationConfig, specs: Sequence[PolicySpec], *, workers: int, on_step: OnStep | None = None
 ) -> Iterator[tuple[PolicySpec, Outcome]]:
     """Yield each policy with its outcome, in order of completion; one that fails does not stop the others.
 
     Parameters
     ----------
-    setting : Setting
+    config : SimulationConfig
     specs : sequence of PolicySpec
     workers : int
-        1 runs them here, one after the other; more takes that many processes.
+        1 runs them in this process, one after the other; more take that many processes.
     on_step : callable, optional
         Called each step, with one worker only.
     """
     if workers == 1:
         for spec in specs:
-            yield spec, _attempt(setting, spec, on_step)
+            yield spec, _attempt(config, spec, on_step)
         return
     from joblib import Parallel, delayed
 
     parallel = Parallel(n_jobs=workers, backend="loky", return_as="generator_unordered")
     with warnings.catch_warnings():
-        # Said on Ctrl-C, where it is what was asked for.
+        # After Ctrl-C the cancellation is intended.
         warnings.filterwarnings("ignore", message=".*still being processed by the workers have been cancelled")
-        yield from parallel(delayed(_attempt_as)(setting, spec) for spec in specs)
+        yield from parallel(delayed(_attempt_in_worker)(config, spec) for spec in specs)
 
 
-def _attempt_as(setting: Setting, spec: PolicySpec) -> tuple[PolicySpec, Outcome]:
-    # Ctrl-C reaches every process of a terminal; the one that asked for the work ends it.
+def _attempt_in_worker(config: SimulationConfig, spec: PolicySpec) -> tuple[PolicySpec, Outcome]:
+    # Ctrl-C reaches every process of a terminal; the parent process ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return spec, _attempt(setting, spec, None)
+    return spec, _attempt(config, spec, None)
 
 
-def _attempt(setting: Setting, spec: PolicySpec, on_step: OnStep | None) -> Outcome:
+def _attempt(config: SimulationConfig, spec: PolicySpec, on_step: OnStep | None) -> Outcome:
     try:
-        return run_policy(setting, spec, on_step)
+        return run_policy(config, spec, on_step)
     except EquipoiseError as error:
         return error

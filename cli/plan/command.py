@@ -1,36 +1,42 @@
-"""`equipoise plan`: solve one window and report it."""
+"""`equipoise plan`, which solves one window and reports the plan, and `equipoise schema`."""
 
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from ..console import print_status, print_text
 from ..errors import NO_PLAN, OK, CommandError
-from ..files import STANDARD_INPUT, check_target, print_text, write_text
+from ..files import STANDARD_INPUT, check_target, write_text
 from ..json_text import json_text
+from ..options import BackendName, Json, SkipWide, deferred
 from ..progress import SolveProgress
 from .document import plan_document
 from .instance import read_window
+from .schema import SCHEMAS, schema_text
 
 if TYPE_CHECKING:
     from ...formulations.window.problem import ScheduleWindow
 
 
-def plan_instance(
-    source: str,
-    *,
-    backend: str,
-    form: str | None,
-    time_limit: float,
-    rel_gap: float,
-    skip_wide: bool,
-    out: Path | None,
-    html: Path | None,
-    as_json: bool,
+@deferred
+def plan_command(
+    instance: Annotated[str, typer.Argument(metavar="INSTANCE.json", help="The instance; - reads standard input.")],
+    backend: BackendName = "auto",
+    form: Annotated[
+        str | None, typer.Option(help="Program given to a general backend: time_indexed or counts.")
+    ] = None,
+    time_limit: Annotated[float, typer.Option(help="Seconds.")] = 15.0,
+    rel_gap: Annotated[float, typer.Option(help="Stop at this gap.")] = 1e-4,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the plan as JSON.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the plan as a page.")] = None,
+    skip_wide: SkipWide = False,
+    as_json: Json = False,
 ) -> int:
-    """Plan the instance in a file (or on standard input for "-") and return the exit code.
+    """Plan the next rounds of the jobs in INSTANCE.json.
 
     Raises
     ------
@@ -42,19 +48,20 @@ def plan_instance(
     if out is not None and html is not None and _same(out, html):
         raise CommandError(f"--out and --html both name {out}", "give them different files.")
     for option, target in (("--out", out), ("--html", html)):
-        if target is not None and source != STANDARD_INPUT and _same(Path(source), target):
+        if target is not None and instance != STANDARD_INPUT and _same(Path(instance), target):
             raise CommandError(f"{option} {target}: would overwrite the instance", "choose another file.")
-    window = read_window(source, skip_wide=skip_wide)
-    return plan_window(
-        window,
-        backend=backend,
-        form=form,
-        time_limit=time_limit,
-        rel_gap=rel_gap,
-        out=out,
-        html=html,
-        as_json=as_json,
-    )
+    window = read_window(instance, skip_wide=skip_wide)
+    options = {"backend": backend, "form": form, "time_limit": time_limit, "rel_gap": rel_gap}
+    return plan_window(window, html=html, out=out, as_json=as_json, **options)
+
+
+@deferred
+def schema_command(name: Annotated[str, typer.Argument(metavar="|".join(SCHEMAS))] = "instance") -> int:
+    """Print the JSON Schema of the instances that `plan` reads or the plans it writes."""
+    if name not in SCHEMAS:
+        raise CommandError(f"no schema {name!r}", f"there are {' and '.join(SCHEMAS)}.")
+    print_text(schema_text(name))
+    return OK
 
 
 def _same(one: Path, other: Path) -> bool:
@@ -64,20 +71,33 @@ def _same(one: Path, other: Path) -> bool:
 def plan_window(
     window: ScheduleWindow,
     *,
-    backend: str,
-    form: str | None,
-    time_limit: float,
-    rel_gap: float,
-    out: Path | None,
     html: Path | None,
-    as_json: bool,
+    out: Path | None = None,
+    as_json: bool = False,
+    **options: Any,
 ) -> int:
-    """Solve `window`, print the summary or the JSON, write the files asked for, and return the exit code."""
-    from ...solvers.result import Reason
+    """Solve a window, print the summary or the JSON, write the files asked for, and return the exit code.
+
+    Parameters
+    ----------
+    window : ScheduleWindow
+    html, out : Path or None
+        Files for the page and the JSON.
+    as_json : bool
+        Whether to print the JSON.
+    **options
+        Those of `solve`.
+
+    Raises
+    ------
+    CommandError
+        If there is no verified plan, after the document is printed and written.
+    """
+    from ...solvers.result import TerminationReason
     from ...solvers.solve import solve
 
     with SolveProgress(window) as progress:
-        result = solve(window, backend=backend, form=form, time_limit=time_limit, rel_gap=rel_gap, on_progress=progress)
+        result = solve(window, **options, on_progress=progress)
     document = json_text(plan_document(window, result)) if as_json or out is not None else ""
     if out is not None:
         write_text(out, document)
@@ -89,7 +109,7 @@ def plan_window(
         from .summary import print_summary
 
         print_summary(window, result)
-    if result.plan is None or result.termination.reason is Reason.NUMERICAL:
+    if result.plan is None or result.termination.reason is TerminationReason.NUMERICAL:
         what = "no plan" if result.plan is None else "no verified plan"
         raise CommandError(
             f"{what} after {result.wall_time:.1f} s: {result.termination}; bound {result.bound:.6g}",
@@ -98,5 +118,5 @@ def plan_window(
         )
     for target, what in ((out, "plan"), (html, "page")):
         if target is not None:
-            sys.stderr.write(f"equipoise: wrote the {what} to {target}\n")
+            print_status(f"wrote the {what} to {target}")
     return OK

@@ -1,10 +1,10 @@
-"""The answer of `equipoise plan` as JSON: status and bound always, the schedule where there is one."""
+"""The plan as a JSON document: termination and bound always, the schedule where there is one."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..json_text import finite
+from ..json_text import json_value
 
 if TYPE_CHECKING:
     from ...formulations.window.plan import WindowPlan
@@ -24,12 +24,12 @@ def plan_document(window: ScheduleWindow, result: Result[WindowPlan]) -> dict[st
         "termination": certificate.termination,
         "limit": None if termination.limit is None else termination.limit.name,
         "message": termination.message,
-        "objective": finite(certificate.objective),
-        "bound": finite(certificate.bound),
-        "gap": finite(certificate.gap),
+        "objective": json_value(certificate.objective),
+        "bound": json_value(certificate.bound),
+        "gap": json_value(certificate.gap),
         "residuals": None
         if residuals is None
-        else {name: finite(getattr(residuals, name)) for name in ("bound", "row", "integrality")},
+        else {name: json_value(getattr(residuals, name)) for name in ("bound", "row", "integrality")},
         "wall_s": certificate.wall_time,
         "backend": certificate.backend,
         "form": certificate.form,
@@ -38,7 +38,7 @@ def plan_document(window: ScheduleWindow, result: Result[WindowPlan]) -> dict[st
         "round_s": window.round_s,
         "gpus": window.gpus,
         "gpus_in_use": None if plan is None else plan.gpus_in_use.tolist(),
-        "makespan_bound_s": None if plan is None else finite(plan.makespan_bound_s),
+        "makespan_bound_s": None if plan is None else json_value(plan.makespan_bound_s),
         "restarts": None if plan is None else int(plan.restarts),
         "skipped": list(window.skipped),
         "jobs": None if plan is None else _jobs(plan),
@@ -51,7 +51,14 @@ def _jobs(plan: WindowPlan) -> list[dict[str, Any]]:
     rounds: list[list[int]] = [row.nonzero()[0].tolist() for row in grants]
     regimes: list[list[int]] = [regime[row].tolist() for regime, row in zip(plan.regime_of, grants, strict=True)]
     return [
-        {"id": identity, "gpus": gang, "rounds": held, "regimes": ran, "utility": utility, "remaining_s": finite(left)}
+        {
+            "id": identity,
+            "gpus": gang,
+            "rounds": held,
+            "regimes": ran,
+            "utility": utility,
+            "remaining_s": json_value(left),
+        }
         for identity, gang, held, ran, utility, left in zip(
             window.ids,
             window.gangs.tolist(),

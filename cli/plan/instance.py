@@ -1,4 +1,4 @@
-"""Instances of the window as JSON: read and checked into a ScheduleWindow, and written from one."""
+"""Instances of the window as JSON, read into a checked ScheduleWindow and written from one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SCALARS = (
     "restart_penalty",
 )
 
-# Where a column of ScheduleWindow stands in the document.
+# The keys in the document of the columns of ScheduleWindow.
 _JOB_KEYS = {
     "ids": "id",
     "gangs": "gpus",
@@ -45,7 +45,7 @@ def read_window(source: str, *, skip_wide: bool = False) -> ScheduleWindow:
     source : str
         Path, or "-".
     skip_wide : bool
-        Skip jobs wider than the cluster with a warning, whatever the instance says.
+        Skip jobs wider than the cluster with a warning, even if the instance does not ask for it.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def read_window(source: str, *, skip_wide: bool = False) -> ScheduleWindow:
 
 
 def window_of(document: Any, *, skip_wide: bool = False) -> ScheduleWindow:
-    """Return the window a decoded instance describes; see `read_window`."""
+    """Return the window that a decoded instance describes; see `read_window`."""
     check_document("instance", document)
     jobs = document["jobs"]
     regimes = [regime for job in jobs for regime in job["regimes"]]
@@ -85,7 +85,7 @@ def window_of(document: Any, *, skip_wide: bool = False) -> ScheduleWindow:
 
 
 def _place(error: InvalidInput, starts: list[int]) -> str:
-    """Return where in the document the offending entry of a column stands."""
+    """Return the path in the document of the offending entry of a column."""
     if error.index is None:
         return error.field
     index = error.index[0]
@@ -98,7 +98,7 @@ def _place(error: InvalidInput, starts: list[int]) -> str:
 
 
 def _identity(value: str | int | float) -> str | int:
-    # JSON does not tell 7 from 7.0, and neither does its schema's "integer".
+    # JSON and the "integer" of JSON Schema make no difference between 7 and 7.0.
     return int(value) if isinstance(value, float) else value
 
 

@@ -1,37 +1,30 @@
-"""The plan for people: how it ended, how good it is at worst, who runs when, how full the cluster is."""
+"""Readable summary of a plan: termination, bound and gap, the rounds of each job, the GPUs in use."""
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from ...formulations.text import duration_text
+from ..console import console, new_table, printable, usage_bars
+
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from ...formulations.window.plan import WindowPlan
     from ...formulations.window.problem import ScheduleWindow
     from ...solvers.result import Result
 
 MOST_JOBS = 40
 WIDEST_STRIP = 60
-_PLAIN_WIDTH = 120
-
-
-def console(stderr: bool = False) -> Console:
-    """Return a console for a standard stream, wide enough for tables where the stream is not a terminal."""
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else _PLAIN_WIDTH
-    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
 
 
 def print_summary(window: ScheduleWindow, result: Result[WindowPlan]) -> None:
     """Print the readable summary of a result, with or without a plan, on standard output."""
     out = console()
     out.print(str(result.termination), style="bold", soft_wrap=True)
-    out.print(f"backend     {result.backend}, form {result.form}, {_seconds(result.wall_time)}", soft_wrap=True)
+    out.print(f"backend     {result.backend}, form {result.form}, {duration_text(result.wall_time)}", soft_wrap=True)
     objective = "none" if result.objective is None else f"{result.objective:.9g}"
     out.print(f"objective   {objective}   bound {result.bound:.9g}   gap {result.gap:.3g}", soft_wrap=True)
     residuals = result.residuals
@@ -66,7 +59,7 @@ def print_summary(window: ScheduleWindow, result: Result[WindowPlan]) -> None:
 
 
 def _rows_shown(plan: WindowPlan) -> list[int]:
-    """Return every job where they are few, else the first that run, then the first that wait, in the given order."""
+    """Return the rows to print: all jobs where they are few, else the first that run, then the first that wait."""
     granted = plan.rounds_granted
     count = len(granted)
     if count <= MOST_JOBS:
@@ -74,24 +67,10 @@ def _rows_shown(plan: WindowPlan) -> list[int]:
     return sorted(sorted(range(count), key=lambda row: granted[row] == 0)[:MOST_JOBS])
 
 
-def _seconds(duration: float) -> str:
-    return f"{duration * 1e3:.1f} ms" if duration < 1.0 else f"{duration:.2f} s"
-
-
-def usage_bars(in_use: list[int], gpus: int, *, unicode: bool) -> str:
-    """Return one character a round, its height the share of GPUs in use; full is full only when none is idle."""
-    levels = " ▁▂▃▄▅▆▇█" if unicode else " 12345678#"
-    top = len(levels) - 1
-    return "".join(
-        levels[top] if used >= gpus else levels[0] if used == 0 else levels[1 + used * (top - 1) // gpus]
-        for used in in_use
-    )
-
-
 def _job_table(plan: WindowPlan, rows: list[int], *, unicode: bool) -> Table:
     window = plan.window
     strips = window.rounds <= WIDEST_STRIP
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table = new_table()
     table.add_column("job", no_wrap=True, max_width=24)
     table.add_column("GPUs", justify="right")
     table.add_column("rounds", justify="right")
@@ -103,7 +82,7 @@ def _job_table(plan: WindowPlan, rows: list[int], *, unicode: bool) -> Table:
         held = plan.grants[row].nonzero()[0].tolist()
         when = regime_strip(plan.regime_of[row].tolist(), unicode=unicode) if strips else ranges(held)
         table.add_row(
-            Text(_shown(window.ids[row])),
+            Text(printable(str(window.ids[row]))),
             f"{window.gangs[row]:,}",
             f"{len(held)}",
             Text(when),
@@ -112,11 +91,6 @@ def _job_table(plan: WindowPlan, rows: list[int], *, unicode: bool) -> Table:
             f"{plan.remaining_s[row]:,.0f} s",
         )
     return table
-
-
-def _shown(identity: str | int) -> str:
-    text = str(identity)
-    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def regime_strip(regime_of: list[int], *, unicode: bool) -> str:

@@ -1,17 +1,18 @@
-"""The page of `equipoise simulate`: figures, schedule, utilisation, distributions and the jobs of one run."""
+"""The page of `equipoise simulate`: figures, schedule, utilisation, distributions and jobs of one run."""
 
 from __future__ import annotations
 
 import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from ...formulations.plotting.svg import escape
-from ..snapshot import BUILTIN
-from .document import Finished, solves_line, span
-from .setting import OWN_PROFILES, Setting
+from ...formulations.plotting import html
+from ...formulations.text import duration_text
+from ..profiles import BUILTIN
+from .config import OWN_PROFILES, SimulationConfig
+from .run import FinishedRun
+from .summary import solves_text
 
 if TYPE_CHECKING:
     from ...simulation import SimulationResult
@@ -20,63 +21,57 @@ if TYPE_CHECKING:
 MOST_JOBS = 2_000
 UNFAIR = 1.05
 _WIDE = 1080
+# The columns of the table of jobs, and their headings.
+_COLUMNS = {
+    "job_id": "job",
+    "model": "model",
+    "mode": "mode",
+    "gpus": "GPUs",
+    "arrival_s": "arrival s",
+    "start_s": "start s",
+    "end_s": "end s",
+    "jct_s": "JCT s",
+    "exclusive_s": "alone s",
+    "ftf": "FTF",
+    "restarts": "restarts",
+}
 
 
-def render(setting: Setting, finished: Finished) -> str:
+def render(config: SimulationConfig, finished: FinishedRun) -> str:
     """Return the page as text; it needs neither a network nor a script."""
     from ...simulation.results.plots import ftf_cdf, jct_cdf, schedule_picture, utilisation_picture
 
     result = finished.result
-    tiles = "\n".join(tile(*each) for each in headline(result.metrics))
-    pictures = [
-        figure(schedule_picture(result, width=_WIDE) + utilisation_picture(result, width=_WIDE), wide=True),
-        figure(jct_cdf(result)),
-        figure(ftf_cdf(result)),
-    ]
-    body = [
-        f'<dl class="tiles">\n{tiles}\n</dl>',
-        f'<p class="lead">{escape(solves_line(result.metrics, result.solves))}.</p>',
-        f'<div class="pictures">\n{"".join(pictures)}</div>',
-        f"<h2>Jobs</h2>\n{_job_table(result)}",
-    ]
-    title = f"{finished.spec.label} on {setting.total_gpus:,} GPUs"
-    return fill(title, lead(setting), body, command("simulate", setting, ["--policy", finished.spec.label]))
+    return html.render(
+        "cli/simulate/page.html",
+        title=f"{finished.spec.label} on {config.total_gpus:,} GPUs",
+        lead=lead(config),
+        tiles=headline(result.metrics),
+        solves=f"{solves_text(result.metrics, result.solves)}.",
+        schedule=html.picture(schedule_picture(result, width=_WIDE) + utilisation_picture(result, width=_WIDE)),
+        completion=html.picture(jct_cdf(result)),
+        fairness=html.picture(ftf_cdf(result)),
+        jobs=_job_table(result),
+        command=command("simulate", config, ["--policy", finished.spec.label]),
+    )
 
 
-def fill(title: str, text: str, body: Iterable[str], repeat: str) -> str:
-    """Return the template with its parts put in; `body` is HTML, the others plain text."""
-    from ... import __version__
-
-    parts = {
-        "TITLE": escape(title),
-        "LEAD": escape(text),
-        "VERSION": escape(__version__),
-        "COMMAND": escape(repeat),
-        "BODY": "\n".join(body),
-    }
-    page = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
-    # No part can hold a marker of another one, because "<" is escaped in all that is not ours.
-    for name, value in parts.items():
-        page = page.replace(f"<!--{name}-->", value)
-    return page
-
-
-def lead(setting: Setting) -> str:
+def lead(config: SimulationConfig) -> str:
     """Return one sentence on what was simulated."""
-    profiles = setting.profiles_name if setting.cluster is None else f"{setting.profiles_name}, {setting.cluster}"
-    gpus = f"{setting.total_gpus:,} GPUs"
-    if not isinstance(setting.gpus, int):
-        gpus += f" ({', '.join(f'{amount} {name}' for name, amount in setting.gpus.items())})"
-    jobs = f"{len(setting.trace):,} jobs of {setting.trace_name} (seed {setting.seed})"
-    rules = setting.engine.sentence.format(rules=setting.rules)
+    profiles = config.profiles_name if config.cluster is None else f"{config.profiles_name}, {config.cluster}"
+    gpus = f"{config.total_gpus:,} GPUs"
+    if not isinstance(config.gpus, int):
+        gpus += f" ({', '.join(f'{amount} {name}' for name, amount in config.gpus.items())})"
+    jobs = f"{len(config.trace):,} jobs of {config.trace_name} (seed {config.seed})"
+    rules = config.engine.sentence.format(rules=config.rules)
     return f"{jobs} on {gpus}{rules and ', '}{rules}; profiles: {profiles}."
 
 
 def headline(metrics: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Return the figures on top as (name, figure, explanation)."""
     return [
-        ("Makespan", span(metrics["makespan_s"]), f"{metrics['makespan_s']:,.0f} s"),
-        ("Average JCT", span(metrics["avg_jct_s"]), f"{metrics['avg_jct_s']:,.0f} s from arrival"),
+        ("Makespan", duration_text(metrics["makespan_s"]), f"{metrics['makespan_s']:,.0f} s"),
+        ("Average JCT", duration_text(metrics["avg_jct_s"]), f"{metrics['avg_jct_s']:,.0f} s from arrival"),
         ("Worst FTF", number(metrics["worst_ftf"], 2), "finish-time fairness, 1 is fair"),
         ("Unfair jobs", f"{metrics['unfair_pct']:.1f}%", f"FTF above {UNFAIR}"),
         ("Utilisation", f"{metrics['utilisation']:.1%}", "of the GPUs' time until the last job ends"),
@@ -88,62 +83,33 @@ def number(value: float, digits: int) -> str:
     return f"{value:,.{digits}f}" if math.isfinite(value) else "\N{EN DASH}"
 
 
-def tile(name: str, value: str, explanation: str) -> str:
-    """Return one figure of the headline."""
-    return f'<div class="tile"><dt>{escape(name)}</dt><dd>{escape(value)}</dd><dd>{escape(explanation)}</dd></div>'
-
-
-def figure(picture: str, *, head: str = "", wide: bool = False) -> str:
-    """Return a card with a picture; `head` is HTML above it."""
-    return f"<figure{' class=wide' if wide else ''}>{head}{picture}</figure>\n"
-
-
-def command(name: str, setting: Setting, more: Sequence[str]) -> str:
+def command(name: str, config: SimulationConfig, more: Sequence[str]) -> str:
     """Return what repeats the run."""
-    words = ["equipoise", name, setting.trace_name, *more, "--gpus", gpus_text(setting)]
-    if setting.profiles_name not in (BUILTIN, OWN_PROFILES):
-        words += ["--profiles", setting.profiles_name]
-    if setting.cluster is not None:
-        words += ["--cluster", setting.cluster]
-    return shlex.join([*words, *setting.asked])
+    words = ["equipoise", name, config.trace_name, *more, "--gpus", gpus_text(config)]
+    if config.profiles_name not in (BUILTIN, OWN_PROFILES):
+        words += ["--profiles", config.profiles_name]
+    if config.cluster is not None:
+        words += ["--cluster", config.cluster]
+    return shlex.join([*words, *config.asked])
 
 
-def gpus_text(setting: Setting) -> str:
+def gpus_text(config: SimulationConfig) -> str:
     """Return the cluster as written on the command line."""
-    if isinstance(setting.gpus, int):
-        return str(setting.gpus)
-    return ",".join(f"{name}={amount}" for name, amount in setting.gpus.items())
+    if isinstance(config.gpus, int):
+        return str(config.gpus)
+    return ",".join(f"{name}={amount}" for name, amount in config.gpus.items())
 
 
-def _job_table(result: SimulationResult) -> str:
-    jobs = result.jobs
-    names = (
-        "job_id",
-        "model",
-        "mode",
-        "gpus",
-        "arrival_s",
-        "start_s",
-        "end_s",
-        "jct_s",
-        "exclusive_s",
-        "ftf",
-        "restarts",
-    )
-    heads = ("job", "model", "mode", "GPUs", "arrival s", "start s", "end s", "JCT s", "alone s", "FTF", "restarts")
-    shown = jobs.head(MOST_JOBS)
-    rows = []
-    for row in zip(*(shown[name].tolist() for name in names), strict=True):
-        cells = []
-        for name, value in zip(names, row, strict=True):
-            text = str(value) if not isinstance(value, float) else number(value, 3 if name == "ftf" else 0)
-            unfair = name == "ftf" and value > UNFAIR
-            cells.append(f"<td{' class=unfair' if unfair else ''}>{escape(text)}</td>")
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    head = "".join(f'<th scope="col">{escape(each)}</th>' for each in heads)
-    more = len(jobs) - len(shown)
-    note = f'<p class="lead">{more:,} more jobs are in jobs.csv.</p>' if more else ""
-    body = "\n".join(rows)
-    return (
-        f'<div class="scroll tall"><table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>{note}'
-    )
+def _job_table(result: SimulationResult) -> dict[str, Any]:
+    """Return the first jobs as the template's table takes them; what is unfair stands out."""
+    shown = result.jobs.head(MOST_JOBS)
+    columns: dict[str, Iterable[object]] = {
+        heading: map(_cell, shown[name].tolist()) for name, heading in _COLUMNS.items()
+    }
+    columns["FTF"] = ((number(ftf, 3), "warn" if ftf > UNFAIR else "") for ftf in shown["ftf"].tolist())
+    rows = list(zip(*columns.values(), strict=True))
+    return {"heads": list(columns), "rows": rows, "more": len(result.jobs) - len(rows)}
+
+
+def _cell(value: Any) -> str:
+    return number(value, 0) if isinstance(value, float) else str(value)

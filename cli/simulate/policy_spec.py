@@ -15,7 +15,7 @@ _POLICY_HINT = "such as shockwave:rounds=30,ftf_power=5; `equipoise simulate --h
 
 @dataclass(frozen=True)
 class PolicySpec:
-    """A policy as asked for: a name and its options, and the engine that it is for.
+    """A policy as requested: its name, its options, and the engine that it is for.
 
     Attributes
     ----------
@@ -31,17 +31,17 @@ class PolicySpec:
 
     @property
     def label(self) -> str:
-        """How it is written on the command line."""
+        """The policy as written on the command line."""
         chosen = ",".join(f"{key}={value}" for key, value in self.options.items())
         return f"{self.name}:{chosen}" if chosen else self.name
 
     @property
     def folder(self) -> str:
-        """A name for its folder of results."""
+        """Name of the folder of its results."""
         return "".join(c if c.isalnum() or c in "._-" else "-" for c in self.label)
 
     def make(self, seed: int) -> Any:
-        """Return a policy that was never called; one that takes a seed gets this one, unless its options name one."""
+        """Return a new policy; one that takes a seed gets this one, unless its options name another."""
         from ...heuristics.registry import find_policy, make_policy
 
         options = dict(self.options)
@@ -53,7 +53,7 @@ class PolicySpec:
 def read_policies(given: Sequence[str], seed: int, engine: str | None = None) -> list[PolicySpec]:
     """Return the policies named in lists such as "gavel,shockwave:rounds=30,ftf_power=5,las", or all of them for "all".
 
-    All are of one engine: the one asked for, or that of the first policy.
+    All policies are of one engine: the given one, or that of the first policy.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def read_options(text: str, option: str, hint: str) -> dict[str, Any]:
 
 
 def read_value(text: str) -> Any:
-    """Return text as a whole number, a number, true, false or none, if it reads as one."""
+    """Return text as a whole number, a number, a Boolean or None where it can be read as one, else the text."""
     named = {"true": True, "false": False, "none": None}
     if text.lower() in named:
         return named[text.lower()]

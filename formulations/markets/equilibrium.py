@@ -50,8 +50,8 @@ class Equilibrium:
 
     def to_svg(self, path: str | PathLike[str] | None = None) -> str:
         """Return prices and allocation as one picture (SVG), over rounds or over goods; write it to `path` if given."""
+        from ..files import write_text
         from ..plotting.allocation import picture
-        from ..program.lp_mps import write_text
 
         text = picture(self.allocation, self.prices, self.spending)
         if path is not None:

@@ -22,6 +22,10 @@ class SolveCertificate:
     residuals : Residuals or None
     termination : str
         Name of the termination reason: OPTIMAL, FEASIBLE and so on.
+    limit : str or None
+        Name of the limit that ended the solve.
+    message : str
+        The backend's addition to the reason.
     backend, version, form : str
     seed : int
     wall_time : float
@@ -40,3 +44,5 @@ class SolveCertificate:
     seed: int
     wall_time: float
     notes: tuple[str, ...] = ()
+    limit: str | None = None
+    message: str = ""

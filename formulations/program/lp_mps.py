@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -19,22 +17,6 @@ _RESERVED = re.compile(
     r"(?i)e[\d_]*|inf.*|nan.*|objective|max(imi[sz]e|imum)?|min(imi[sz]e|imum)?|st|subject|such|bounds?|free|gen|generals?|"
     r"integers?|bin|binary|binaries|semi.*|sos\d?|end|name|objsense|rows|columns|rhs|ranges?|marker|endata"
 )
-
-
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write `text` to a temporary file and rename it to `path`, so that `path` is never half-written."""
-    path = os.fspath(path)
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=".writing-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def lp_text(program: ProgramData) -> str:

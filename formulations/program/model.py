@@ -10,10 +10,11 @@ import numpy as np
 
 from ..arrays import Floats
 from ..errors import InvalidInput
+from ..files import write_text
 from .bounds import proved_bound
 from .data import ProblemClass, ProgramData
 from .formulation import Formulation
-from .lp_mps import lp_text, mps_text, write_text
+from .lp_mps import lp_text, mps_text
 from .to_gurobi import gurobi_model, gurobi_values
 from .to_pyomo import pyomo_model, pyomo_values
 

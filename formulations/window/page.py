@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import html
-import json
 import math
-from importlib import resources
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Floats, Indices
+from ..plotting import html
+from ..plotting.svg import LIGHT, short
 from ..program.certificate import SolveCertificate
+from ..program.page import proof_tiles
+from ..text import figure_text, telling_digits
 from .data import WindowData
 
-# Beyond these a browser becomes slow; the page then shows the jobs of highest priority and says how many it omits.
+# Beyond these a browser becomes slow; the page then shows the jobs of highest priority and the number it omits.
 MAX_ROWS = 2_000
 MAX_BARS = 40_000
-# Distinct colours in the page's style; regimes from the last one on share its colour.
-COLOURS = 8
+# Regimes from the last colour on share it.
+COLOURS = len(LIGHT)
 _LONGEST_ID = 120
 _LONGEST_NOTE = 2_000
 _FIELDS = ("id", "gang", "before", "after", "epochs", "ftf", "weight", "held", "left", "regimes", "runs")
@@ -88,21 +89,19 @@ def render(plan: ShownPlan, certificate: SolveCertificate | None = None) -> str:
         HTML in which everything outside the template is ASCII.
     """
     window = plan.window
-    title = f"Window plan: {_count(len(window.ids), 'job')} on {_count(window.gpus, 'GPU')}"
     runs = _runs(plan.regime_of)
     shown = _shown(plan, runs)
-    parts = {
-        "TITLE": _escape(title),
-        "LEAD": _escape(_lead(plan)),
-        "TILES": "\n".join(_tile(*tile) for tile in _tiles(plan, certificate)),
-        "NOTES": "\n".join(_notes(plan, certificate, len(shown))),
-        "DATA": _embed(_data(plan, runs, shown)),
-    }
-    page = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
-    # No part can hold a marker of another one, because "<" is escaped in all that comes from the user.
-    for name, text in parts.items():
-        page = page.replace(f"<!--{name}-->", text)
-    return page
+    notes = () if certificate is None else certificate.notes
+    return html.render(
+        "formulations/window/page.html",
+        title=f"Window plan: {_count(len(window.ids), 'job')} on {_count(window.gpus, 'GPU')}",
+        lead=_lead(plan),
+        tiles=[*_tiles(plan), *_proof_tiles(float(plan.objective), certificate)],
+        omitted=_omitted(plan, len(shown)),
+        skipped=_skipped(plan),
+        notes=[short(str(note), _LONGEST_NOTE) for note in notes],
+        data=_data(plan, runs, shown),
+    )
 
 
 def _runs(regime_of: NDArray[Any]) -> list[list[list[int]]]:
@@ -139,7 +138,7 @@ def _data(plan: ShownPlan, runs: list[list[list[int]]], shown: list[int]) -> dic
     left = _left(plan)
     jobs = [
         [
-            _shorten(str(window.ids[job]), _LONGEST_ID),
+            _job_id(window.ids[job]),
             int(window.gangs[job]),
             _rounded(before[job]),
             _rounded(min(1.0, max(before[job], plan.utilities[job]))),
@@ -185,7 +184,7 @@ def _lead(plan: ShownPlan) -> str:
     )
 
 
-def _tiles(plan: ShownPlan, certificate: SolveCertificate | None) -> list[tuple[str, str, str]]:
+def _tiles(plan: ShownPlan) -> list[tuple[str, str, str]]:
     """Return the headline figures as (name, figure, explanation)."""
     window = plan.window
     jobs = len(window.ids)
@@ -193,7 +192,7 @@ def _tiles(plan: ShownPlan, certificate: SolveCertificate | None) -> list[tuple[
     ended = int(np.count_nonzero((_left(plan) == 0) & (plan.rounds_granted > 0)))
     unfair = int(np.count_nonzero(window.ftf > 1.05))
     used, offered = int(plan.gpus_in_use.sum()), int(window.gpus) * int(window.rounds)
-    tiles = [
+    return [
         ("Jobs with rounds", f"{granted:,} / {jobs:,}", f"{jobs - granted:,} without, {ended:,} complete"),
         (
             "Window",
@@ -203,52 +202,38 @@ def _tiles(plan: ShownPlan, certificate: SolveCertificate | None) -> list[tuple[
         ("GPUs in use", _utilisation(plan), f"{used:,} of {offered:,} GPU-rounds"),
         ("Makespan, at least", _duration(plan.makespan_bound_s), "run time left after the window"),
         ("Starts", f"{int(plan.restarts):,}", f"{_count(int(window.is_running.sum()), 'job')} ran just before"),
-        ("Worst fairness", _figure(float(window.ftf.max()), 3), f"{_count(unfair, 'job')} above 1.05"),
+        ("Worst fairness", figure_text(float(window.ftf.max()), 3), f"{_count(unfair, 'job')} above 1.05"),
     ]
-    return [*tiles, *_proof_tiles(float(plan.objective), certificate)]
 
 
 def _proof_tiles(objective: float, certificate: SolveCertificate | None) -> list[tuple[str, str, str]]:
-    """Return the tiles of the objective and the gap: what the solve proved, where a certificate says so."""
+    """Return the tiles of the objective and the gap: what the solve proved, if there is a certificate."""
     if certificate is None:
-        figure = _figure(objective, _telling_digits(objective, None))
+        figure = figure_text(objective, telling_digits(objective, None))
         return [("Objective", figure, "no bound given"), ("Gap", "\N{EN DASH}", "no certificate given")]
-    if certificate.objective is not None:
-        objective = certificate.objective
-    digits = _telling_digits(objective, certificate.bound)
-    wall = certificate.wall_time
-    took = f"{1000 * wall:.3g} ms" if wall < 1 else f"{wall:.3g} s"
-    how = ", ".join((certificate.termination, certificate.backend, took))
-    proved = f"bound {_figure(certificate.bound, digits)}"
-    return [("Objective", _figure(objective, digits), proved), ("Gap", _gap(certificate.gap), how)]
+    return proof_tiles(certificate)
 
 
-def _tile(name: str, figure: str, explanation: str) -> str:
-    size = ' class="long"' if len(figure) > 10 else ""
-    head = f'<div class="tile"><dt>{_escape(name)}</dt><dd{size}>{_escape(figure)}</dd>'
-    return f"{head}<dd>{_escape(explanation)}</dd></div>"
-
-
-def _notes(plan: ShownPlan, certificate: SolveCertificate | None, shown: int) -> list[str]:
-    """Return list items: what the page leaves out first, then the notes of the solve."""
-    lines = []
+def _omitted(plan: ShownPlan, shown: int) -> str:
+    """Return what the chart leaves out; empty if it shows every job."""
     omitted = len(plan.window.ids) - shown
-    if omitted:
-        text = (
-            f"The chart shows the {_count(shown, 'job')} of highest priority (weight times fairness to the power of"
-            f" {plan.window.ftf_power:g}); {_count(omitted, 'job')} omitted. All figures and the chart of GPUs in use"
-            " cover every job."
-        )
-        lines.append(f'<li class="warn" id="omitted">{_escape(text)}</li>')
+    if not omitted:
+        return ""
+    return (
+        f"The chart shows the {_count(shown, 'job')} of highest priority (weight times fairness to the power of"
+        f" {plan.window.ftf_power:g}); {_count(omitted, 'job')} omitted. All figures and the chart of GPUs in use"
+        " cover every job."
+    )
+
+
+def _skipped(plan: ShownPlan) -> str:
+    """Return which jobs are not planned; empty if all are."""
     skipped = tuple(plan.window.skipped)
-    if skipped:
-        names = ", ".join(_shorten(str(name), _LONGEST_ID) for name in skipped[:10])
-        more = f" and {len(skipped) - 10:,} more" if len(skipped) > 10 else ""
-        text = f"Wider than the cluster and therefore not planned: {_count(len(skipped), 'job')} ({names}{more})."
-        lines.append(f'<li class="warn">{_escape(text)}</li>')
-    notes = () if certificate is None else certificate.notes
-    lines += [f"<li>{_escape(_shorten(str(note), _LONGEST_NOTE))}</li>" for note in notes]
-    return lines
+    if not skipped:
+        return ""
+    names = ", ".join(short(str(name), _LONGEST_ID) for name in skipped[:10])
+    more = f" and {len(skipped) - 10:,} more" if len(skipped) > 10 else ""
+    return f"Wider than the cluster and therefore not planned: {_count(len(skipped), 'job')} ({names}{more})."
 
 
 def _utilisation(plan: ShownPlan) -> str:
@@ -272,27 +257,6 @@ def _duration(seconds: float) -> str:
     return f"{hours // 24:,} d {hours % 24} h" if hours % 24 else f"{hours // 24:,} d"
 
 
-def _telling_digits(objective: float, bound: float | None) -> int:
-    """Return how many digits, of 4 to 8, tell objective and bound apart; 5 where none does."""
-    return next((n for n in range(4, 9) if bound is None or f"{objective:.{n}g}" != f"{bound:.{n}g}"), 5)
-
-
-def _figure(value: float, digits: int = 4) -> str:
-    if not math.isfinite(value):
-        return "\N{EN DASH}" if math.isnan(value) else ("∞" if value > 0 else "\N{MINUS SIGN}∞")
-    return f"{value:.{digits}g}".replace("-", "\N{MINUS SIGN}")
-
-
-def _gap(value: float) -> str:
-    if not math.isfinite(value):
-        return _figure(value)
-    return (
-        f"{100 * value:.2g}%"
-        if abs(value) >= 1e-4
-        else f"{value:.1e}".replace("e-0", "e-").replace("-", "\N{MINUS SIGN}")
-    )
-
-
 def _rounded(value: float) -> float | int | None:
     """Return the number with nine digits, whole ones as integers: short in JSON; None if it is not finite."""
     if not math.isfinite(value):
@@ -305,18 +269,8 @@ def _count(number: int, noun: str) -> str:
     return f"{int(number):,} {noun}{'' if number == 1 else 's'}"
 
 
-def _shorten(text: str, longest: int) -> str:
-    # Lone surrogates are no characters: files cannot hold them, and tools that read the page stumble over them.
+def _job_id(name: object) -> str:
+    # Lone surrogates are no characters: files cannot hold them, and tools that read the page fail on them.
+    text = str(name)
     text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if not text.isascii() else text
-    return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def _escape(text: str) -> str:
-    # Character references also carry lone surrogates, which UTF-8 could not.
-    return html.escape(text).encode("ascii", "xmlcharrefreplace").decode("ascii")
-
-
-def _embed(value: Any) -> str:
-    """Return JSON that can stand inside a script element: no "<", ">" or "&", and ASCII only."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return short(text, _LONGEST_ID)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Floats, Indices
+from ..files import write_text
 from ..program.certificate import SolveCertificate
-from ..program.lp_mps import write_text
 from .check import regimes_of
 from .data import WindowData
 from .page import render

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...formulations.arrays import Floats
 from ...formulations.errors import InvalidInput
-from ...formulations.plotting.svg import LIGHT, Frame, document, escape, legend, ticks, time_unit, words
+from ...formulations.plotting.svg import Frame, bar, document, legend, rule, short, text, ticks, time_unit
 from .schedule_plot import schedule_picture
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def utilisation_picture(
     height = 130 + 18 * len(results) * many
     frame = Frame(left=46, top=26, width=width - 56, height=62, x_limit=limit)
     unit, seconds = time_unit(limit)
-    parts = [words(46, 15, "GPUs in use"), *frame.axes(unit, x_unit=seconds)]
+    parts = [text(46, 15, "GPUs in use"), *frame.x_axis(unit, unit=seconds), *frame.y_axis("{:.0%}")]
     for series, (name, result) in enumerate(results.items()):
         edges, share = gpu_shares(result, limit)
         tip = f"{name}: {float(result.metrics['utilisation']):.1%} on average over its makespan"
@@ -122,11 +122,11 @@ def relative_bars(results: Mapping[str, SimulationResult], base: str) -> str:
     """
     if base not in results:
         raise InvalidInput("base", base, f"must be one of {', '.join(results)}")
-    left, each, gap, row = 24.0 + 7.0 * max(len(_short(name)) for name in results), 200.0, 40.0, 22
+    left, each, gap, row = 24.0 + 7.0 * max(len(short(name)) for name in results), 200.0, 40.0, 22
     height = 38 + row * len(results) + 8
     parts: list[str] = []
     for series, name in enumerate(results):
-        parts.append(words(left - 10, 49 + row * series, _short(name), "", "end"))
+        parts.append(text(left - 10, 49 + row * series, short(name), "", "end"))
     for k, (key, title, absolute) in enumerate(MEASURES):
         values = np.array([float(result.metrics[key]) for result in results.values()])
         whole = values[list(results).index(base)]
@@ -134,11 +134,11 @@ def relative_bars(results: Mapping[str, SimulationResult], base: str) -> str:
         shown = values / whole if relative else values
         limit = max(1.0, float(np.nanmax(shown, initial=0.0)))
         frame = Frame(left=left + k * (each + gap), top=30, width=each - 30, height=height - 38, x_limit=limit)
-        parts.append(words(frame.left, 18, title if relative else absolute))
+        parts.append(text(frame.left, 18, title if relative else absolute))
         parts += _bars(frame, shown, list(results), row, key, values)
         if relative:
             x = float(frame.x(1.0))
-            parts.append(f'<line class="base" x1="{x:.1f}" x2="{x:.1f}" y1="{frame.top:g}" y2="{frame.bottom:g}"/>')
+            parts.append(rule(x, frame.top, x, frame.bottom, "base"))
     return document(left + len(MEASURES) * (each + gap), height, f"Figures relative to {base}", parts)
 
 
@@ -147,11 +147,8 @@ def _bars(frame: Frame, shown: Floats, names: list[str], row: int, key: str, val
         if not math.isfinite(share):
             continue
         y, right = frame.top + 6 + row * series, float(frame.x(share))
-        yield (
-            f'<rect class="f{series % len(LIGHT)}" x="{frame.left:.1f}" y="{y:g}" width="{right - frame.left:.1f}" '
-            f'height="{row - 8}"><title>{escape(f"{name}: {key} {value:.6g}")}</title></rect>'
-        )
-        yield words(right + 5, y + 11, f"{share:.2f}" if share < 100 else f"{share:.0f}", "quiet")
+        yield bar(frame.left, y, right - frame.left, row - 8, series, f"{name}: {key} {value:.6g}")
+        yield text(right + 5, y + 11, f"{share:.2f}" if share < 100 else f"{share:.0f}", "quiet")
 
 
 def _named(results: SimulationResult | Mapping[str, SimulationResult]) -> Mapping[str, SimulationResult]:
@@ -169,16 +166,16 @@ def _cdf(
     limit = _limit(values)
     end = ticks(limit / unit, 7)[-1] * unit
     frame = Frame(left=46, top=26, width=484, height=190, x_limit=max(limit, end, mark or 0.0) * 1.02)
-    parts = [words(46, 15, f"{title}: share of jobs"), *frame.axes(axis, x_unit=unit)]
+    parts = [text(46, 15, f"{title}: share of jobs"), *frame.x_axis(axis, unit=unit), *frame.y_axis("{:.0%}")]
     if mark is not None:
         at = float(frame.x(mark))
-        parts.append(f'<line class="base" x1="{at:.1f}" x2="{at:.1f}" y1="{frame.top}" y2="{frame.bottom}"/>')
-        parts.append(words(at - 4, frame.bottom - 6, f"{mark:g}", "quiet", "end"))
+        parts.append(rule(at, frame.top, at, frame.bottom, "base"))
+        parts.append(text(at - 4, frame.bottom - 6, f"{mark:g}", "quiet", "end"))
     for series, (label, given) in enumerate(zip(labels, values.values(), strict=True)):
         if len(given):
             x, share = cdf_steps(given)
             parts.append(frame.steps(np.append(x, frame.x_limit), np.append(share, 1.0), series, label))
-    parts += legend(46, frame.bottom + 52, [_short(label, 60) for label in labels])
+    parts += legend(46, frame.bottom + 52, [short(label, 60) for label in labels])
     return document(540, frame.bottom + 46 + 18 * len(labels), title, parts)
 
 
@@ -190,7 +187,3 @@ def cdf_steps(values: Floats) -> tuple[Floats, Floats]:
         kept = np.unique(np.linspace(0, len(ordered) - 1, _MOST_STEPS).round().astype(np.intp))
         ordered, share = ordered[kept], share[kept]
     return np.append(0.0, ordered), np.append(0.0, share)
-
-
-def _short(text: str, longest: int = 26) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"

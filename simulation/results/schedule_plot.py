@@ -1,4 +1,4 @@
-"""A schedule as one picture: time across, GPUs upward, each job in a colour of its own (Shockwave, Fig. 8)."""
+"""The picture of a schedule: time across, GPUs upward, a colour for each job (Shockwave, Fig. 8)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,19 @@ from numpy.typing import NDArray
 
 from ...formulations.arrays import Floats, Indices
 from ...formulations.errors import InvalidInput
-from ...formulations.plotting.svg import Frame, document, escape, time_unit, words
+from ...formulations.plotting.svg import Frame, document, escape, filled, job_colour, text, time_unit
 from .timeline import Stretches
 
 if TYPE_CHECKING:
     from .result import SimulationResult
 
-# What one picture can hold; of more, evenly chosen steps and GPUs are drawn, and the picture says so.
+# Limits of one picture: beyond them it shows evenly chosen steps and GPUs, and how many there are.
 MOST_COLUMNS, MOST_ROWS = 600, 160
 _HEIGHT, _LEFT, _TOP, _RIGHT, _BELOW = 270, 46, 26, 10, 42
-# Turning by the golden angle keeps neighbours in the trace apart, however many there are.
-_GOLDEN_ANGLE = 137.50776
 
 
 def schedule_picture(result: SimulationResult, *, until_s: float | None = None, width: int = 540) -> str:
-    """Return an SVG document of who ran when; pointing at a job says which it is.
+    """Return an SVG document of the GPUs that each job held over time; a job's id shows when pointed at.
 
     A job's colour depends on its position in the trace alone, so that schedules of one trace can be compared.
 
@@ -44,7 +42,7 @@ def schedule_picture(result: SimulationResult, *, until_s: float | None = None, 
 
     Notes
     -----
-    Where the engine says which GPUs a job held, a row is a GPU. Where it only says how many, the jobs' GPUs are stacked
+    Where the engine records which GPUs a job held, a row is a GPU. Where it records their number, the GPUs are stacked
     in the order of the trace.
 
     Source: Shockwave (NSDI 2023), Fig. 8.
@@ -75,7 +73,7 @@ def schedule_picture(result: SimulationResult, *, until_s: float | None = None, 
         rectangles = job, first, last, lane * low.astype(np.float64), lane * high.astype(np.float64)
     unit, seconds = time_unit(frame.x_limit)
     background = f'<rect class="idle" x="{frame.left}" y="{frame.top}" width="{frame.width}" height="{frame.height}"/>'
-    parts = [words(_LEFT, 15, f"{gpus} GPUs"), background, *frame.axes(unit, x_unit=seconds, percent=False)]
+    parts = [text(_LEFT, 15, f"{gpus} GPUs"), background, *frame.x_axis(unit, unit=seconds), *frame.y_axis()]
     parts += _jobs(frame, rectangles, starts, ends, result.trace.job_id)
     notes = [
         f"every {whole // len(few)}th {what}" if whole % len(few) == 0 else f"{len(few)} of {whole} {what}s"
@@ -83,7 +81,7 @@ def schedule_picture(result: SimulationResult, *, until_s: float | None = None, 
         if len(few) < whole
     ]
     if notes:
-        parts.append(words(_LEFT, _HEIGHT - 8, f"Drawn: {', '.join(notes)}", "quiet"))
+        parts.append(text(_LEFT, _HEIGHT - 8, f"Drawn: {', '.join(notes)}", "quiet"))
     return document(width, _HEIGHT, f"Schedule of {result.policy}", parts)
 
 
@@ -153,9 +151,8 @@ def _jobs(
     bounds = np.flatnonzero(np.diff(job, prepend=-1, append=-1)).tolist() if len(job) else []
     for begin, end in itertools.pairwise(bounds):
         index = int(job[begin])
-        hue, light = index * _GOLDEN_ANGLE % 360, (46, 60, 70)[index % 3]
         yield (
-            f'<path fill="hsl({hue:.0f},58%,{light}%)" d="{"".join(pieces[begin:end])}">'
+            f'<path {filled(job_colour(index))} d="{"".join(pieces[begin:end])}">'
             f"<title>job {escape(str(names[index]))}</title></path>"
         )
 

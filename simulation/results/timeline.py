@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -96,7 +97,7 @@ class StretchLog:
 
     def __init__(self) -> None:
         """Start empty."""
-        self._rows: list[tuple[int, float, float, int]] = []
+        self._rows: list[tuple[int, float, float, int]] = []  # place, start_s, gpus, gpu_type
         self._ids: list[Sequence[int]] = []
         self._end_s: list[float] = []
         self._open: dict[int, int] = {}
@@ -129,12 +130,13 @@ class StretchLog:
     def stretches(self, until_s: float) -> Stretches:
         """Return the stretches that started before `until_s`; those that have not ended do so then."""
         kept = [index for index, row in enumerate(self._rows) if row[1] < until_s]
-        ids = [np.asarray(self._ids[index], dtype=np.int64) for index in kept]
+        place, start_s, gpus, gpu_type = zip(*map(self._rows.__getitem__, kept), strict=True) if kept else ((),) * 4
+        ids = np.fromiter(chain.from_iterable(map(self._ids.__getitem__, kept)), np.int64)
         return Stretches(
-            place=np.array([self._rows[index][0] for index in kept], dtype=np.int64),
-            start_s=np.array([self._rows[index][1] for index in kept], dtype=np.float64),
-            end_s=np.minimum(until_s, [self._end_s[index] for index in kept]),
-            gpus=np.array([self._rows[index][2] for index in kept], dtype=np.float64),
-            gpu_type=np.array([self._rows[index][3] for index in kept], dtype=np.int64),
-            gpu_ids=np.concatenate(ids) if any(map(len, ids)) else None,
+            place=np.array(place, dtype=np.int64),
+            start_s=np.array(start_s, dtype=np.float64),
+            end_s=np.minimum(until_s, np.array(self._end_s, dtype=np.float64)[kept]),
+            gpus=np.array(gpus, dtype=np.float64),
+            gpu_type=np.array(gpu_type, dtype=np.int64),
+            gpu_ids=ids if len(ids) else None,
         )

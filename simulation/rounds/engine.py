@@ -24,7 +24,7 @@ from .decisions import Decisions
 from .job import RoundProgress
 from .leases import GpuLeases
 from .policy import RoundJob, RoundPolicy, RoundState
-from .records import RoundRecord, RunRecord
+from .records import RoundRecord
 from .result import RoundResult
 from .rules import RoundRules
 from .view import Clock, contention_at, halfway, round_job
@@ -136,7 +136,10 @@ class _Run:
         self.steps = self.ended = self.admitted = self.demand = 0
         self.planned = False
         self.round_rows: list[RoundRecord] = []
-        self.run_rows: list[RunRecord] = []
+        # Fields of `RunRecord`, and how many are of rounds that have ended. Records are made when asked for: 200,000 of
+        # them would cost a large run a tenth of its time.
+        self.runs: list[tuple[Any, ...]] = []
+        self.whole_runs = 0
         self.stretches = StretchLog()
         # GPUs are numbered within their type here, and across types in what all engines record.
         self.first_gpu = [0, *accumulate(cluster.counts[:-1])]
@@ -195,6 +198,7 @@ class _Run:
         self.demand -= sum(job.gang for job, _ in chosen if job.ended_by)
         clock.contention = contention_at(self.demand, self.cluster.total_gpus)
         self.steps += 1
+        self.whole_runs = len(self.runs)
         return True
 
     def _admit(self, time_s: float) -> None:
@@ -239,12 +243,8 @@ class _Run:
             rescaled += job.batch_size != batch_size and not job.ended_by
             end_s = max(end_s, stop_s)
             if self.record:
-                after = (job.steps_run, job.total_steps, job.batch_size)
-                self.run_rows.append(
-                    RunRecord(
-                        number, job.place, kind, gpu_ids, first, extended, lost_s, batch_size, steps, run_s, *after
-                    )
-                )
+                did = (number, job.place, kind, gpu_ids, first, extended, lost_s, batch_size, steps, run_s)
+                self.runs.append((*did, job.steps_run, job.total_steps, job.batch_size))
         return end_s, rescaled
 
     def _start_stretch(self, job: RoundProgress, kind: int, gpu_ids: tuple[int, ...], start_s: float) -> None:
@@ -313,6 +313,6 @@ class _Run:
             ),
             stretches=self.stretches.stretches(rounds[-1].end_s if rounds else 0.0) if self.record else None,
             round_rows=tuple(rounds),
-            run_rows=tuple(run for run in self.run_rows if run.round < len(rounds)) if self.record else None,
+            run_values=tuple(self.runs[: self.whole_runs]) if self.record else None,
             solve_rows=tuple(self.decisions.calls.records),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,8 +36,8 @@ class RoundResult(SimulationResult):
         Runs on the same GPUs as in the round before.
     round_rows : tuple of RoundRecord
         What `rounds` shows.
-    run_rows : tuple of RunRecord or None
-        What `runs` shows; None if the run was not recorded.
+    run_values : tuple of tuple or None
+        The fields of `run_rows`; None if the run was not recorded.
     """
 
     step_name: ClassVar[str] = "round"
@@ -48,7 +48,7 @@ class RoundResult(SimulationResult):
     last_round: Indices
     lease_extensions: int
     round_rows: tuple[RoundRecord, ...]
-    run_rows: tuple[RunRecord, ...] | None
+    run_values: tuple[tuple[Any, ...], ...] | None
 
     @cached_property
     def contended_ftf(self) -> Floats:
@@ -91,7 +91,7 @@ class RoundResult(SimulationResult):
         """
         import pandas as pd
 
-        table = pd.DataFrame(list(self._recorded_runs()), columns=list(RunRecord._fields))
+        table = pd.DataFrame(list(self.run_rows), columns=list(RunRecord._fields))
         types = self.cluster.types
         table["gpu_type"] = [types[index] for index in table["gpu_type"]]
         table.insert(1, "job_id", [self.trace.job_id[place] for place in table.pop("place")])
@@ -101,14 +101,16 @@ class RoundResult(SimulationResult):
     def schedule(self) -> tuple[tuple[str | int, ...], ...]:
         """Ids of the jobs that ran, by round, in the order in which they were taken."""
         rounds: list[list[str | int]] = [[] for _ in self.round_rows]
-        for run in self._recorded_runs():
+        for run in self.run_rows:
             rounds[run.round].append(self.trace.job_id[run.place])
         return tuple(tuple(ids) for ids in rounds)
 
-    def _recorded_runs(self) -> tuple[RunRecord, ...]:
-        if self.run_rows is None:
+    @cached_property
+    def run_rows(self) -> tuple[RunRecord, ...]:
+        """The record of each job's run in a round, as `runs` shows it."""
+        if self.run_values is None:
             raise InvalidInput("record", False, "the runs were not recorded; simulate with record=True")
-        return self.run_rows
+        return tuple(map(RunRecord._make, self.run_values))
 
     def tables(self) -> Mapping[str, pd.DataFrame]:
         """Return the tables that a folder of results holds, by name."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import os
-import tempfile
+import io
 from pathlib import Path
 
 from ...formulations.errors import InvalidInput
+from ...formulations.files import write_text
 from ..delimited_files import as_id
 from ..profiles.table import Profiles
 from .durations import duration_columns
@@ -111,7 +111,6 @@ def write_shockwave(trace: Trace, path: str | Path) -> None:
     for index, value in enumerate(trace.job_id):
         if as_id(str(value).strip()) != value:
             raise InvalidInput("job_id", value, "would read back as another id", index=index)
-    path = Path(path)
     columns: dict[str, list[object]] = {
         "job_id": list(trace.job_id),
         "model": list(trace.model),
@@ -126,13 +125,8 @@ def write_shockwave(trace: Trace, path: str | Path) -> None:
         columns["num_epochs"] = trace.total_epochs.tolist()
     if trace.schedule is not None:
         columns["profile_bs_schedule_rle"] = [schedule_text(runs) for runs in trace.schedule]
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows(zip(*columns.values(), strict=True))
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    write_text(path, buffer.getvalue())

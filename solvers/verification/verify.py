@@ -74,6 +74,7 @@ class Verification:
             seed=self.options.seed,
             notes=tuple(self.notes),
             candidates=candidates,
+            problem=self.task.problem,
         )
 
     @property

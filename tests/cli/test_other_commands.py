@@ -11,7 +11,7 @@ from shared_data import SHOCKWAVE
 
 import equipoise as eq
 from equipoise.cli import main
-from equipoise.cli.bench.command import split_names
+from equipoise.cli.bench.rows import split_names
 from equipoise.cli.errors import CommandError
 from equipoise.cli.plan.schema import check_document
 from equipoise.heuristics import predicted_total_s

@@ -1,4 +1,4 @@
-"""All backends on the same random programs and markets: each answer against what is known, and against all others."""
+"""Agreement of all backends on random programs and markets: each answer against the known one and all others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..oracles.window import schedules
 from .markets import MARKET_KINDS, exact_trouble, market_trouble, takes_part
 
 FEASIBILITY_TOL = 1e-6
-# Of markets drawn to be badly scaled, so many may be left open by a backend that says so.
+# The share of badly scaled markets that a backend may leave open if it claims no optimum.
 OPEN_SHARE = 0.01
 
 

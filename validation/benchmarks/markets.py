@@ -79,7 +79,7 @@ def market_rows(
     dict
         size, kind, asked, backend, wall_s and cpu_s (the least of the solves), first_s (the first one, for which the
         process has yet to get its memory), gap (certified by duality), state (how the solve ended; "ended": its process
-        was; "crashed": that died; or the error's name, such as "LicenseLimit"), reached, ratio (wall_s by that of the
+        was; "crashed"; or the name of the error, such as "LicenseLimit"), reached, ratio (wall_s by that of the
         first backend, at least that where it was stopped), peak_by_data (peak memory of the first solve, the market's
         data included, by the size of that data). What was not measured is None.
 
@@ -162,7 +162,7 @@ def _unsolved(wall: float | None, state: str) -> dict[str, Any]:
 
 
 def measure(run: dict[str, Any]) -> dict[str, Any]:
-    """Solve one market in this process, and say how long that took and how much memory."""
+    """Solve one market in this process; return the time and the memory that it took."""
     options = {"backend": run["name"], "rel_gap": run["gap"]}
     small = "60x3x4" if run["size"].count("x") == 2 else "60x20"
     solve(market_of(small, run["kind"], run["seed"]), time_limit=10.0, **options)

@@ -1,4 +1,4 @@
-"""Benchmark of the hand-off: what it costs to bring a large program to HiGHS, and to import the package at all."""
+"""Benchmark of the cost of handing a large program to HiGHS, and of importing the package."""
 
 from __future__ import annotations
 

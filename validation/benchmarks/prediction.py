@@ -1,4 +1,4 @@
-"""How well the predictors foresee a job's regimes and run time, against its progress (Shockwave, Figure 5)."""
+"""Benchmark of the predictors: errors of regimes and run time over a job's progress (Shockwave, Figure 5)."""
 
 from __future__ import annotations
 

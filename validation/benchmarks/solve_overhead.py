@@ -1,4 +1,4 @@
-"""Benchmark of the door: what `solve` adds to the bare solver on one window, and what a process of its own adds."""
+"""Benchmark of the overhead of `solve` beside the bare solver on one window, and of an isolated process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ...solvers.reductions.objective_scale import raised, raising_factor
 from ...solvers.registry import find_backend
 from ...solvers.solve import solve
 from ...solvers.verification.progress import ProgressRecorder
-from .window import random_window
+from ..instances.window import random_window
 
 # Each solver is measured in a process of its own: ortools and highspy cannot share one.
 CHILD = (
@@ -35,8 +35,8 @@ CHILD = (
 LIMITED_JOBS = 30
 
 
-class Inside:
-    """Seconds spent inside a solver, and inside what it calls back."""
+class TimeInside:
+    """Seconds spent inside a solver, and inside the callback of progress."""
 
     def __init__(self) -> None:
         self.solver = 0.0
@@ -107,7 +107,7 @@ SOLVERS: dict[str, tuple[Callable[[Program, Options], float], str, str]] = {
 }
 
 
-def door_rows(
+def overhead_rows(
     *, jobs: int = 1500, gpus: int = 256, repeats: int = 5, time_limit: float = 3.0, seed: int = 0
 ) -> list[dict[str, Any]]:
     """Time `solve` and the bare solver on one time-indexed window, taking turns; then isolation on the same window.
@@ -127,7 +127,7 @@ def door_rows(
     Returns
     -------
     list of dict
-        what ("door" or "isolation"), solver, binaries, bare_s (all of it), bare_own_ms, own_ms, overhead_ms,
+        what (of `solve`, or "isolation"), solver, binaries, bare_s (all of it), bare_own_ms, own_ms, overhead_ms,
         overhead_pct (of bare_s), note. For isolation, first_ms and later_ms beyond the same solve in the process.
     """
     for name, value in (("jobs", jobs), ("gpus", gpus), ("repeats", repeats)):
@@ -147,7 +147,7 @@ def door_rows(
 
 
 def measured(name: str, jobs: int, gpus: int, repeats: int, time_limit: float, seed: int) -> list[dict[str, Any]]:
-    """Return the rows of one solver, measured in this process; see `door_rows`."""
+    """Return the rows of one solver, measured in this process; see `overhead_rows`."""
     if name not in SOLVERS:
         raise InvalidInput("name", name, f"must be one of {', '.join(SOLVERS)}")
     window = random_window(np.random.default_rng(seed), jobs=jobs, gpus=gpus)
@@ -159,7 +159,7 @@ def measured(name: str, jobs: int, gpus: int, repeats: int, time_limit: float, s
     backend = copy.copy(find_backend(name))
     isolated, backend.isolated = backend.isolated, False  # here it has the process for itself
     bares: list[tuple[float, float]] = []
-    doors: list[tuple[float, float]] = []
+    timed_solves: list[tuple[float, float]] = []
     for _ in range(repeats + 1):
         wall = time.perf_counter()
         inner = bare(larger.program, options)
@@ -169,9 +169,9 @@ def measured(name: str, jobs: int, gpus: int, repeats: int, time_limit: float, s
             wall = time.perf_counter()
             solve(program, backend, time_limit=time_limit)
             whole = time.perf_counter() - wall
-        doors.append((whole, whole - inside.solver + inside.listener))
+        timed_solves.append((whole, whole - inside.solver + inside.listener))
     bare_s, bare_own = (median(each) for each in zip(*bares[1:], strict=True))
-    own = median(each for _, each in doors[1:])
+    own = median(each for _, each in timed_solves[1:])
     row: dict[str, Any] = {"what": "door", "solver": name, "binaries": int(program.integer.sum()), "bare_s": bare_s}
     row |= {"bare_own_ms": 1e3 * bare_own, "own_ms": 1e3 * own, "overhead_ms": 1e3 * (own - bare_own)}
     row |= {"overhead_pct": 100 * (own - bare_own) / bare_s, "note": ""}
@@ -179,7 +179,7 @@ def measured(name: str, jobs: int, gpus: int, repeats: int, time_limit: float, s
 
 
 def _isolation(name: str, program: Program, repeats: int, always: bool) -> Iterator[dict[str, Any]]:
-    """Yield what a process of its own adds to the solve of a program of this size that is solved at once."""
+    """Yield the time that an isolated process adds to a trivial program of this size."""
     free = np.full(program.num_rows, np.inf)
     upper = np.where(np.isinf(program.upper), program.lower + 1.0, program.upper)
     easy = replace(program, row_lower=-free, row_upper=free, upper=upper)
@@ -198,14 +198,14 @@ def _isolation(name: str, program: Program, repeats: int, always: bool) -> Itera
 
 
 @contextmanager
-def _watched(owner: str, attribute: str) -> Iterator[Inside]:
+def _watched(owner: str, attribute: str) -> Iterator[TimeInside]:
     """Count the seconds inside a solver's own call, and inside the listener that it calls back."""
     from importlib import import_module
 
     module, _, member = owner.partition(":")
     holder = import_module(module)
     holder = getattr(holder, member) if member else holder
-    inside = Inside()
+    inside = TimeInside()
     run, listen = getattr(holder, attribute), ProgressRecorder.__call__
 
     def timed(*args: Any, **more: Any) -> Any:
@@ -215,7 +215,7 @@ def _watched(owner: str, attribute: str) -> Iterator[Inside]:
         finally:
             inside.solver += time.perf_counter() - began
 
-    def heard(*args: Any, **more: Any) -> None:
+    def timed_listen(*args: Any, **more: Any) -> None:
         began = time.perf_counter()
         try:
             listen(*args, **more)
@@ -224,7 +224,7 @@ def _watched(owner: str, attribute: str) -> Iterator[Inside]:
 
     replaced: Mapping[Any, tuple[str, Any, Any]] = {
         holder: (attribute, run, timed),
-        ProgressRecorder: ("__call__", listen, heard),
+        ProgressRecorder: ("__call__", listen, timed_listen),
     }
     for where, (what, _, new) in replaced.items():
         setattr(where, what, new)

@@ -1,20 +1,7 @@
-"""Reading: what an allocation and prices come to in a market, and how far a certified gap lets them be from ideal.
+"""The state of a market at an allocation and prices, from which every property of a certificate is computed.
 
-All tolerances of :mod:`.certificates` and :mod:`.fairness` come from here. With budgets ``B_i`` (sum ``B``, shares
-``q_i = B_i/B``), spending ``s_i = p.x_i``, least unit costs ``e_i(p)``, and prices scaled so that ``p.c = B``, write
-``t_i = s_i/B_i`` and ``r_i = e_i U_i/B_i`` (what the utility is worth, as a share of the budget). Then ``r_i <= t_i``,
-``sum_i q_i t_i <= 1``, and the relative gap is ``g = (D - P)/B = - sum_i q_i log r_i``. So, of any feasible allocation:
-
-- ``- q_i log(r_i/t_i) <= g``, as ``- sum q log t >= - log sum q t >= 0``: at least the share ``exp(-g/q_i)`` of what a
-  buyer spends buys utility at the least cost.
-- ``sum_i q_i t_i >= exp(-g)``: goods worth at most ``1 - exp(-g)`` of all are unsold.
-- ``KL(q_i, q_i r_i) <= g`` and ``KL(q_i, q_i t_i) <= g``, where ``KL(a, b) = a log(a/b) + (1-a) log((1-a)/(1-b))``: the
-  other buyers share at most ``B - s_i``, and the logarithm is concave. So r_i and t_i lie between the two roots
-  ``least_i < 1 < most_i`` of ``KL(q_i, q_i r) = g``. To first order both are ``sqrt(2 g (1 - q_i)/q_i)`` from 1 (with
-  Pinsker's inequality, ``sum_i |B_i - s_i| <= B sqrt(2 g)``): a gap says the less of a buyer, the smaller the budget.
-
-A float sum of n terms of one sign is off by at most n units in the last place: `rounding` is four times that over the
-terms of the longest sum, and is added to the gap and to each tolerance.
+`docs/guarantees.md`, "Tolerances come from the gap", derives the tolerances from a certified gap: the bounds on the
+shares r and t of each buyer that :func:`reach` computes, and the rounding that is added to each tolerance.
 """
 
 from __future__ import annotations
@@ -35,9 +22,9 @@ from ...formulations.markets.market import LEAST_PRICE, Market
 from ...solvers.options import Options
 from ...solvers.result import Result
 from ...solvers.solve import solve
-from .finding import Finding, Witness
+from .check_result import CheckResult, Witness
 
-# The gap that `solve` closes where nothing else is asked for: a plan further off is not called an equilibrium.
+# The default gap of `solve`: a plan with a larger gap is not called an equilibrium.
 DEFAULT_GAP = Options().rel_gap
 # Seconds given to a solver that looks for something better, or for prices.
 SEARCH_S = 20.0
@@ -48,14 +35,14 @@ NEWTON_STEPS = 100
 FEW = 64
 
 
-class Reading:
-    """What an allocation and prices come to in a market.
+class MarketState:
+    """An allocation and prices with what the market derives from them: utilities, spending, and the gap.
 
     Parameters
     ----------
     market : FisherMarket or VolatileFisherMarket
     allocation : array_like or sparse matrix of float, shape (N, K) or (N, J, T); or Equilibrium
-        From any solver or scheduler, and feasible or not. Of an Equilibrium the prices are taken too.
+        From any solver or scheduler, feasible or not. An Equilibrium brings its prices.
     prices : array_like of float, shape (K,) or (J, T), optional
         By default those that the allocation implies or, where these do not prove it optimal, those of a solve if they
         prove more.
@@ -65,8 +52,8 @@ class Reading:
     Raises
     ------
     InvalidInput
-        If something is not an array of numbers of the right shape. Numbers that are not finite are violations, found
-        by every property; they are no faults of the call.
+        If an argument is not an array of numbers of the right shape. Numbers that are not finite are violations that
+        every property reports, and no error here.
     """
 
     def __init__(self, market: Market, allocation: Any, prices: ArrayLike | None = None, gap: float | None = None):
@@ -77,11 +64,11 @@ class Reading:
             allocation = allocation.allocation
         self.market = market
         self.given = _numbers("allocation", allocation, (market.num_buyers, *market.capacities.shape))
-        self.shortfall: tuple[float, Any, str] | None = None  # of Nash welfare, once it is known
+        self.shortfall: tuple[float, Any, str] | None = None  # of Nash welfare, computed once
         self._asked = None if gap is None else as_real("gap", gap, minimum=0.0)
         entries = _entries(self.given)
         self.allocation = self.given
-        if np.isfinite(entries).all() and entries.min(initial=0.0) < 0:  # what is not there is of no use
+        if np.isfinite(entries).all() and entries.min(initial=0.0) < 0:  # a negative amount is worth nothing
             self.allocation = self.given.copy()
             np.maximum(_entries(self.allocation), 0.0, out=_entries(self.allocation))
         self.implied = prices is None
@@ -89,7 +76,7 @@ class Reading:
 
     @cached_property
     def trouble(self) -> Witness | None:
-        """The first amount that is no finite number; of such an allocation nothing holds."""
+        """The first amount that is not finite, with which every property fails; None if all are finite."""
         bad = ~np.isfinite(_entries(self.given))
         if bad.any():
             at = np.flatnonzero(bad)[0]
@@ -102,7 +89,7 @@ class Reading:
 
     @cached_property
     def raw_prices(self) -> Floats:
-        """The prices as they were given or, of an allocation that came without, as they were found."""
+        """The prices as given or, for an allocation without prices, as found."""
         return self._found[0] if self._prices is None else self._prices
 
     @cached_property
@@ -115,26 +102,26 @@ class Reading:
 
     @cached_property
     def _found(self) -> tuple[Floats, str]:
-        """Prices for an allocation that came without, and in words where they are from.
+        """Prices for an allocation without prices, and a description of their origin.
 
-        Those that the allocation implies; where they do not prove it optimal, those of a solve, if these prove more:
-        the prices of one optimum support every other. What buyers pay for each of several complements does not follow
-        from an allocation, and what they pay for other goods follows less exactly than the allocation is known.
+        The prices are those that the allocation implies or, where these do not prove it optimal, those of a solve if
+        they prove more: the prices of one optimum support every other optimum. An allocation does not determine the
+        prices of complements, and determines other prices less exactly than the allocation itself is known.
         """
-        market, words = self.market, "prices implied by the allocation"
+        market, origin = self.market, "prices implied by the allocation"
         if self.trouble is not None:
-            return self.implied_prices, words
+            return self.implied_prices, origin
         bound = market.bound_at(self.implied_prices)
         if bound - market.welfare(self.utilities) <= self.required_gap * market.total_budget:
-            return self.implied_prices, words
+            return self.implied_prices, origin
         plan = self.optimum.plan if isinstance(self.optimum, Result) else None
         if plan is None or market.proved_bound(plan) >= bound:
-            return self.implied_prices, words
+            return self.implied_prices, origin
         return market.normal_prices(plan.prices), "prices of a solve made here"
 
     @cached_property
     def optimum(self) -> Result[Any] | EquipoiseError:
-        """The result of a solve, to a quarter of the gap required or of the default; or why there can be none."""
+        """The result of a solve, to a quarter of the required gap or of the default; or the error that prevented it."""
         rel_gap = max(min(self.required_gap, DEFAULT_GAP) / 4, FINEST_GAP)
         try:
             return solve(self.market, rel_gap=rel_gap, time_limit=SEARCH_S)
@@ -143,7 +130,7 @@ class Reading:
 
     @cached_property
     def price_trouble(self) -> Witness | None:
-        """The first price that is no finite number; with such prices nothing holds that prices take part in."""
+        """The first price that is not finite, with which every property that depends on prices fails; else None."""
         bad = ~np.isfinite(self.raw_prices)
         if bad.any():
             return Witness(good=index_of(np.argwhere(bad)[0]), words="the price is not a finite number")
@@ -151,7 +138,7 @@ class Reading:
 
     @cached_property
     def rounding(self) -> float:
-        """What floats may be off by, relative."""
+        """The relative rounding error allowed for sums of floats."""
         longest = max(self.market.capacities.size, self.market.num_buyers) + FEW
         return 4.0 * longest * float(np.finfo(np.float64).eps)
 
@@ -162,7 +149,7 @@ class Reading:
 
     @cached_property
     def prices(self) -> Floats:
-        """The prices scaled to ``p.c = B``; a wanted good costs something, and what is priced but unwanted stays so."""
+        """The prices scaled to ``p.c = B``, with a positive floor for wanted goods; unwanted goods keep their price."""
         worth = np.maximum(self.raw_prices, 0.0) * self.market.capacities
         most = worth.max()
         if not 0 < most < math.inf:
@@ -174,31 +161,31 @@ class Reading:
 
     @cached_property
     def used(self) -> Floats:
-        """How much of each good is handed out, shape of the prices."""
+        """The amount of each good that is allocated, shape of the prices."""
         with np.errstate(all="ignore"):
             return self.market.used(self.given)
 
     @cached_property
     def utilities(self) -> Floats:
-        """U, shape (N,)."""
+        """The utilities U, shape (N,)."""
         with np.errstate(all="ignore"):
             return self.market.utilities_at(self.allocation)
 
     @cached_property
     def unit_costs(self) -> Floats:
-        """e(p) at the scaled prices, shape (N,)."""
+        """The cost e(p) of a unit of utility at the scaled prices, shape (N,)."""
         with np.errstate(all="ignore"):
             return self.market.unit_costs(self.prices)
 
     @cached_property
     def paid(self) -> Floats:
-        """t: spending at the scaled prices as a share of the budget, shape (N,)."""
+        """Spending t at the scaled prices as a share of the budget, shape (N,)."""
         with np.errstate(all="ignore"):
             return self.market.spending_at(self.allocation, self.prices) / self.market.budgets
 
     @cached_property
     def worth(self) -> Floats:
-        """r: the least money that buys the utility, as a share of the budget, shape (N,)."""
+        """The least money r that buys the utility, as a share of the budget, shape (N,)."""
         with np.errstate(all="ignore"):
             return np.where(self.utilities > 0, self.unit_costs / self.market.budgets * self.utilities, 0.0)
 
@@ -211,35 +198,35 @@ class Reading:
 
     @cached_property
     def gap(self) -> float:
-        """What tolerances derive from: the gap given, or the one measured if `solve` would accept it; and rounding."""
+        """The gap from which tolerances derive: the given one, or the measured one up to the default; plus rounding."""
         measured = max(0.0, self.measured_gap)
         return (min(measured, DEFAULT_GAP) if self._asked is None else self._asked) + self.rounding
 
     @cached_property
     def required_gap(self) -> float:
-        """What the gap itself is held to: the gap given, or by default the one that `solve` closes."""
+        """The gap that the plan must prove: the given one, or by default the one that `solve` closes; plus rounding."""
         return (DEFAULT_GAP if self._asked is None else self._asked) + self.rounding
 
     @cached_property
     def reach(self) -> tuple[Floats, Floats]:
-        """(1 - least, most - 1): how far the gap lets r and t be below and above 1, each shape (N,)."""
+        """The distances (1 - least, most - 1) that the gap allows r and t below and above 1, each shape (N,)."""
         return reach(self.shares, self.gap)
 
     @cached_property
     def whole(self) -> Floats:
-        """What all goods together would be worth to each buyer, U_i(C), shape (N,)."""
+        """The utility U_i(C) of all goods together to each buyer, shape (N,)."""
         market = self.market
         if isinstance(market, FisherMarket):
             return np.asarray(market.utilities @ market.capacities)
         everything = np.broadcast_to(market.capacities, (market.num_buyers, *market.capacities.shape))
         return market.utilities_at(everything)
 
-    def finding(
+    def check_result(
         self, statement: str, source: str, violation: float, tolerance: float, witness: Witness | None, priced: bool
-    ) -> Finding:
-        """Return the finding; what is no number is infinite, and a plan with numbers missing fails.
+    ) -> CheckResult:
+        """Return a CheckResult: a violation that is not a number becomes infinite, and missing numbers fail.
 
-        `priced` says that it is about the prices too.
+        `priced` is whether the property depends on the prices too.
         """
         if priced and self.implied:
             statement += f" ({self._found[1]})"
@@ -247,7 +234,7 @@ class Reading:
         if trouble is not None:
             violation, witness = math.inf, trouble
         violation = math.inf if math.isnan(violation) else max(0.0, float(violation))
-        return Finding(
+        return CheckResult(
             statement=statement,
             source=source,
             holds=bool(violation <= tolerance),
@@ -289,7 +276,7 @@ def reach(shares: Floats, gap: float) -> tuple[Floats, Floats]:
     return below, above
 
 
-def most_telling(violations: Floats, tolerances: Floats) -> int:
+def largest_relative(violations: Floats, tolerances: Floats) -> int:
     """Return the index of the violation that is the largest multiple of its tolerance."""
     return int(np.argmax(np.where(np.isnan(violations), np.inf, violations) / tolerances))
 
@@ -313,7 +300,7 @@ def _numbers(name: str, values: Any, shape: tuple[int, ...], sparse: bool = True
             raise InvalidInput(name, values.dtype, "must be numbers")
         table: Any = csr_array(values, dtype=np.float64)
         if not table.has_canonical_format:
-            table = table.copy()  # the caller's own is left as it is
+            table = table.copy()  # the caller's matrix must not change
             table.sum_duplicates()
     else:
         try:

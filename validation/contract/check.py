@@ -1,4 +1,4 @@
-"""What a case of the contract is given: a backend behind `solve`, and the ways to hold its answers to what is known."""
+"""`Check`, the argument of every contract case: a backend behind `solve`, and comparisons with known answers."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from .programs import Known
 ENOUGH_S = 0.1
 # The gap that is asked for where nothing else is said.
 REL_GAP = 1e-6
-# A bound of this size is a solver's word for infinity.
+# Solvers write infinity as a bound of at least this size.
 SOLVERS_INFINITY = 1e19
 
 
 class Failure(Exception):  # noqa: N818 - a case's verdict
-    """The backend broke its contract; the words say how."""
+    """The backend breaks its contract; the message gives the violation."""
 
 
 class Skip(Exception):  # noqa: N818
@@ -149,24 +149,24 @@ class Check:
         raise Failure(f"it accepts {what}: InvalidInput was due")
 
     def reports(self, problem: Any, **options: Any) -> tuple[Answer, list[Report]]:
-        """Run the backend without `solve`, and return what it answers and what it reports on the way, unverified.
+        """Run the backend without `solve`; return its unverified answer and its reports of progress.
 
-        The problem is a program, or a formulation that the backend reads directly; plans are kept as they are then.
+        The problem is a program, or a formulation that the backend reads directly, whose plans are kept unchanged.
         """
         program = problem if isinstance(problem, Program) else None
-        heard: list[Report] = []
+        reports: list[Report] = []
 
         def listen(objective: float | None, bound: float, incumbent: Any = None) -> None:
             if incumbent is not None:
                 incumbent = deepcopy(incumbent) if program is None else np.array(incumbent, dtype=float)
-            heard.append(Report(objective, bound, incumbent))
+            reports.append(Report(objective, bound, incumbent))
 
         self.solves += 1
         chosen = Options(**{"time_limit": self.time_limit, "rel_gap": REL_GAP, **options})
         task = Task(problem=problem, form="special" if program is None else "matrix", program=program)
         if self.backend.isolated:
-            return run_isolated(self.backend, task, chosen, listen, Isolation()), heard
-        return run_backend(self.backend, task, chosen, listen), heard
+            return run_isolated(self.backend, task, chosen, listen, Isolation()), reports
+        return run_backend(self.backend, task, chosen, listen), reports
 
 
 def _tolerance(options: dict[str, Any]) -> float:

@@ -1,4 +1,4 @@
-"""Cases of the contract: time limits, gaps, warm starts, and what is reported on the way."""
+"""Cases of the contract: time limits, gaps, warm starts, and progress."""
 
 from __future__ import annotations
 
@@ -18,26 +18,31 @@ from ...solvers.result import Limit, Reason, Result
 from .check import Check, Failure, Skip
 from .programs import LOGARITHMIC, Known, dense, hard_knapsack, knapsack, known, market_split, senses, sign_of
 
-# Seconds given to programs that take minutes, and the grace after them, beyond what the smallest program takes.
-SHORT_S, GRACE_S = 0.5, 2.0
-# Seconds past its limit after which a backend that runs in a process of its own is ended.
-NET_S = 4.0
+# Seconds given to programs that take minutes: where one has no incumbent yet, the next is tried.
+SHORT_S = (0.5, 2.0, 8.0)
+# Seconds past its limit at which a backend is late, and at which one in a process of its own is ended. A busy machine
+# delays a solve now and then, a backend that ignores its limit is late every time.
+GRACE_S, NET_S, TRIES = 4.0, 6.0, 2
 
 
 def time_limit(check: Check, wanted: ProblemClass) -> None:
     """A program too hard for the limit: an incumbent with a true bound and a finite gap, soon after the limit."""
-    result = _in_time(check, hard_knapsack(check.rng(), wanted), SHORT_S)
+    program = hard_knapsack(check.rng(), wanted)
+    for seconds in SHORT_S:
+        result = _program_in_time(check, program, seconds)
+        if result.plan is not None:
+            break
     if result.termination.reason is Reason.OPTIMAL:
         return
     if (result.termination.reason, result.termination.limit) != (Reason.FEASIBLE, Limit.TIME):
         raise Failure(f"{result.termination} of a program where 0 is feasible, instead of FEASIBLE (time limit)")
     if not math.isfinite(result.gap):
-        raise Failure(f"no finite gap after {SHORT_S:g} s: bound {result.bound:g}")
+        raise Failure(f"no finite gap after {seconds:g} s: bound {result.bound:g}")
 
 
 def no_time_when_hard(check: Check, wanted: ProblemClass) -> None:
     """time_limit=0 on a program that takes minutes: it ends at once, and is not read as no limit at all."""
-    result = _in_time(check, hard_knapsack(check.rng(), wanted), 0.0)
+    result = _program_in_time(check, hard_knapsack(check.rng(), wanted), 0.0)
     if result.termination.reason not in (Reason.NO_SOLUTION_FOUND, Reason.FEASIBLE):
         raise Failure(f"{result.termination} at time_limit=0, of a program that takes minutes")
 
@@ -74,7 +79,7 @@ def zero_optimum(check: Check, wanted: ProblemClass) -> None:
 
 
 def warm_start(check: Check, wanted: ProblemClass) -> None:
-    """Starts that are poor, best, partial, infeasible, fractional: the same answer, and a note on their fate."""
+    """Starts that are poor, best, partial, infeasible, fractional: the same answer, and a warm start note."""
     _needs_start(check)
     right = knapsack(check.rng(), wanted, items=16)
     cold = check.optimum(right)
@@ -101,7 +106,7 @@ def warm_start_is_used(check: Check, wanted: ProblemClass) -> None:
     """A start of a program whose points are hard to find: it is in the answer at once, whole or completed."""
     _needs_start(check)
     program, plan = market_split(check.rng(), wanted)
-    result = check.solve(program, warm_start=plan, time_limit=SHORT_S, rel_gap=0.0)
+    result = check.solve(program, warm_start=plan, time_limit=SHORT_S[0], rel_gap=0.0)
     _noted(result, "a feasible start")
     start = program.objective_at(program.encode(plan))
     if result.objective is None or result.objective < start - 1e-6 * abs(start):
@@ -163,9 +168,11 @@ def progress(check: Check, wanted: ProblemClass) -> None:
         raise Failure(f"its incumbents get worse on the way: {said}")
 
 
-def _in_time(check: Check, program: Program, seconds: float) -> Result[Any]:
-    """Solve within the limit or fail; a process of its own, where the backend can travel, ends one that never stops."""
-    easy = dense(program.problem_class, "max", [1.0], upper=1.0)
+def solve_in_time(check: Check, problem: Any, easy: Any, seconds: float) -> Result[Any]:
+    """Solve within the limit or fail; `easy` shows how long the smallest problem takes.
+
+    A process of its own, where the backend can be sent to one, ends a solve that never stops.
+    """
     net: Isolation | bool = Isolation(grace_s=NET_S)
     started = time.perf_counter()
     try:
@@ -173,11 +180,16 @@ def _in_time(check: Check, program: Program, seconds: float) -> Result[Any]:
     except (InvalidInput, BackendUnavailable):
         net = False
         check.solve(easy)
-    start_s = time.perf_counter() - started
-    result = check.solve(program, isolate=net, time_limit=seconds, rel_gap=0.0)
-    if result.wall_time > seconds + GRACE_S + start_s:
-        raise Failure(f"it took {result.wall_time:.1f} s with a time limit of {seconds:g} s")
-    return result
+    allowed_s = seconds + GRACE_S + time.perf_counter() - started
+    for _ in range(TRIES):
+        result = check.solve(problem, isolate=net, time_limit=seconds, rel_gap=0.0)
+        if result.wall_time <= allowed_s:
+            return result
+    raise Failure(f"it took {result.wall_time:.1f} s with a time limit of {seconds:g} s, in each of {TRIES} tries")
+
+
+def _program_in_time(check: Check, program: Program, seconds: float) -> Result[Any]:
+    return solve_in_time(check, program, dense(program.problem_class, "max", [1.0], upper=1.0), seconds)
 
 
 def _needs_start(check: Check) -> None:

@@ -1,4 +1,4 @@
-"""Small markets for the contract and the agreement of backends: planted equilibria, closed forms, and any at all."""
+"""Small markets for the contract and the agreement of backends: planted equilibria, closed forms, arbitrary markets."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class KnownMarket:
 def random_market(rng: np.random.Generator, kind: str) -> Market:
     """Draw a small market of small whole numbers, with zeros and ties; now and then one of its edges.
 
-    Now and then: all buyers alike, budgets over twelve orders of magnitude, a good or a round that nobody wants, one
+    Now and then: all buyers alike, budgets over twelve orders of magnitude, an unwanted good or round, one
     round, other capacities, rounds that serve one buyer nothing, a sparse static market.
     """
     buyers, resources, rounds = (int(rng.integers(1, most + 1)) for most in (6, 3, 3))
@@ -212,7 +212,7 @@ def _market(
     kind: str, data: Floats, budgets: Floats, capacities: Floats | None, rng: np.random.Generator, *,
     rho: float | None = None, productivity: Floats | None = None,
 ) -> Market:  # fmt: skip
-    """Return the market of this kind, weights divided by their sums, and nobody without a round that serves."""
+    """Return the market of this kind, weights divided by their sums, and a round that serves every buyer."""
     given: Any = capacities  # None: 1 of each
     if kind == STATIC:
         utilities: Any = data[:, :, 0]

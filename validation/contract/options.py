@@ -26,7 +26,7 @@ TIGHT = 1e-7
 #: What a case is about: a class of programs, or the name of a formulation.
 Kind = ProblemClass | str
 
-# What solvers call the things that a common option says already, with a value that each would take.
+# Solvers' names of the settings that a common option covers, with a value that each accepts.
 SAID_BY_COMMON_OPTIONS = {
     "time_limit": (
         "time_limit", "TimeLimit", "timelimit", "limits/time", "max_time_in_seconds", "tmlim", "sec", "max_wall_time",
@@ -70,7 +70,7 @@ def own_options(check: Check, kind: Kind) -> None:
 
 
 def said_twice(check: Check, kind: Kind) -> None:
-    """An own option that says what a common option says is refused, under any of the names that solvers have for it."""
+    """A backend option that a common option covers is refused, under every name that solvers have for it."""
     problem = sample(check.rng(), kind)
     for common, names in SAID_BY_COMMON_OPTIONS.items():
         for name in names:
@@ -114,9 +114,9 @@ def log(check: Check, kind: Kind) -> None:
             raise Failure(f"with log=False it writes to standard output: {quiet()[:80]!r}")
         if "log" not in check.backend.supported_options:
             raise Skip("log=False is silent; it cannot write a log, and says so")
-        with captured() as heard:
+        with captured() as log_text:
             check.solve(problem, rel_gap=TIGHT, log=True)
-        if heard():  # a problem that needs no solver at all has nothing to log
+        if log_text():  # a problem that needs no solver has nothing to log
             return
     raise Failure("with log=True it writes nothing to standard output")
 

@@ -1,4 +1,4 @@
-"""Programs whose answer is known beforehand: planted, enumerated or in closed form; for the contract of backends."""
+"""Programs with known optima, planted, enumerated or in closed form, for the contract of backends."""
 
 from __future__ import annotations
 
@@ -223,11 +223,11 @@ def knapsack(rng: np.random.Generator, wanted: ProblemClass, items: int = 24) ->
     """Draw a 0/1 knapsack of two rows, its optimum by dynamic programming: small, and not solved at the root."""
     weights = rng.integers(5, 30, (2, items))
     profits = weights.sum(axis=0) + rng.integers(0, 8, items)
-    room = weights.sum(axis=1) // 3
-    best = np.zeros(room + 1)
+    most = weights.sum(axis=1) // 3
+    best = np.zeros(most + 1)
     for (a, b), profit in zip(weights.T, profits, strict=True):
         best[a:, b:] = np.maximum(best[a:, b:], best[: len(best) - a, : best.shape[1] - b] + profit)
-    return known(wanted, "max", profits, weights, at_most=room, upper=1.0, optimum=float(best[-1, -1]), rate=0.0)
+    return known(wanted, "max", profits, weights, at_most=most, upper=1.0, optimum=float(best[-1, -1]), rate=0.0)
 
 
 def hard_knapsack(rng: np.random.Generator, wanted: ProblemClass) -> Program:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any, Literal
 
 from ...formulations.errors import EquipoiseError, InvalidInput
 from ...formulations.program.data import ProblemClass
-from ...formulations.text import columns_text
+from ...formulations.text import columns_text, nearest_name
 from ...solvers.backend import Backend
 from ...solvers.registry import find_backend
 from ...solvers.selection import reads
@@ -30,7 +29,7 @@ from .programs import CONTINUOUS, EVERY, INTEGER
 Outcome = Literal["passed", "skipped", "failed"]
 
 WINDOW = "ScheduleWindow"
-# Skipped cases of one reason that a printed report names; of more it says how many.
+# The most skipped cases of one reason that a printed report names; beyond, it gives their number.
 MOST_NAMED = 3
 
 
@@ -45,7 +44,7 @@ class Case:
     Attributes
     ----------
     topic : str
-        What it tests, in a word or a few.
+        The topic, in a few words.
     kind : ProblemClass or str
         What a backend must read for it: a class of programs, or a formulation by name.
     run : callable
@@ -64,7 +63,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class ContractRow:
-    """What became of one case: `detail` says why it was skipped or failed, or how much was solved."""
+    """The outcome of one case: `detail` is the reason why it was skipped or failed, or the number of solves."""
 
     case: str
     outcome: Outcome
@@ -121,7 +120,7 @@ class ContractReport:
                 reasons.setdefault(row.detail, []).append(row.case)
         parts = [columns_text([("case", *kinds), *lines])] if kinds else []
         parts += [f"failed: {row.case}: {row.detail}" for row in self.failures]
-        parts += [f"skipped: {_some(cases)}: {reason}" for reason, cases in reasons.items()]
+        parts += [f"skipped: {_listed(cases)}: {reason}" for reason, cases in reasons.items()]
         return "\n".join([*parts, self.summary])
 
 
@@ -170,7 +169,7 @@ def check_backend(
     found = tested.probe()
     rows = []
     for case in chosen_cases(cases):
-        obstacle = _obstacle(tested, case.kind)
+        obstacle = _reason_not_read(tested, case.kind)
         if not found.usable:
             obstacle = f"{tested.name} cannot run here: {found.reason}"
         check = Check(tested, case=case.name, seed=seed, time_limit=time_limit)
@@ -179,7 +178,9 @@ def check_backend(
         if on_case is not None:
             on_case(row)
     if cases is None:
-        rows += [_skipped(f"optimal-{name}", "no generator of such problems") for name in _unheard_of(tested)]
+        rows += [
+            _skipped(f"optimal-{name}", "no generator of such problems") for name in _untested_formulations(tested)
+        ]
     return ContractReport(backend=tested.name, version=found.version, rows=tuple(rows))
 
 
@@ -191,9 +192,14 @@ def chosen_cases(names: Iterable[str] | None = None) -> tuple[Case, ...]:
     known = {each for case in CASES for each in (case.name, case.topic)}
     for name in wanted:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-            raise InvalidInput("cases", name, "no such case" + (f": did you mean {near[0]!r}?" if near else ""))
+            near = nearest_name(name, known)
+            raise InvalidInput("cases", name, "no such case" + (f": did you mean {near!r}?" if near else ""))
     return tuple(case for case in CASES if case.name in wanted or case.topic in wanted)
+
+
+def applicable_cases(backend: Backend) -> tuple[Case, ...]:
+    """Return the cases of the kinds that the backend reads, whether it can run here or not."""
+    return tuple(case for case in CASES if not _reason_not_read(backend, case.kind))
 
 
 def _run(case: Case, check: Check) -> ContractRow:
@@ -215,7 +221,7 @@ def _skipped(name: str, reason: str) -> ContractRow:
     return ContractRow(case=name, outcome="skipped", detail=reason, seconds=0.0)
 
 
-def _obstacle(backend: Backend, kind: Kind) -> str:
+def _reason_not_read(backend: Backend, kind: Kind) -> str:
     """Return why the backend does not read this kind of problem; empty if it does."""
     if isinstance(kind, str):
         return "" if kind in backend.formulations else f"it does not read {kind} directly"
@@ -226,11 +232,11 @@ def _obstacle(backend: Backend, kind: Kind) -> str:
     return f"it cannot state {kind.value} programs"
 
 
-def _unheard_of(backend: Backend) -> list[str]:
+def _untested_formulations(backend: Backend) -> list[str]:
     return sorted(backend.formulations - {case.kind for case in CASES if isinstance(case.kind, str)})
 
 
-def _some(cases: list[str]) -> str:
+def _listed(cases: list[str]) -> str:
     return ", ".join(cases) if len(cases) <= MOST_NAMED else f"{len(cases)} cases"
 
 

@@ -43,7 +43,7 @@ def window(rng: np.random.Generator, most_jobs: int = 4, most_rounds: int = 3) -
 
 
 def optimal(check: Check, kind: str) -> None:
-    """The plan is as good as the best of all schedules, where the backend says that it is."""
+    """A plan claimed to be optimal is as good as the best of all schedules."""
     for rng in check.draws(10, 40):
         drawn = window(rng)
         _hold(check.solve(drawn), drawn, 1e-6)
@@ -70,7 +70,7 @@ def no_time_at_all(check: Check, kind: str) -> None:
 
 
 def warm_start(check: Check, kind: str) -> None:
-    """A start that is the optimum, or breaks the capacity: the answer is as good, and a note says what became of it."""
+    """A start that is the optimum, or breaks the capacity: the answer is as good, with a warm start note."""
     if "warm_start" not in check.backend.supported_options:
         raise Skip("it takes no warm start, and says so")
     for rng in check.draws(3, 10):

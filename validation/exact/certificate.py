@@ -1,7 +1,8 @@
-"""The exact certificate: an equilibrium of a linear market in rationals, found beside an approximate one."""
+"""The exact certificate: an equilibrium of a linear market in rationals, found near an approximate one."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,24 +18,24 @@ from ...formulations.markets.equilibrium import Equilibrium
 from ...formulations.markets.fisher import FisherMarket
 from ...formulations.markets.market import Market
 from ...formulations.markets.volatile import VolatileFisherMarket
-from ..certificates.finding import Finding, Witness
-from ..certificates.market_state import Reading
+from ..certificates.check_result import CheckResult, Witness
+from ..certificates.market_state import MarketState
 from .market import Edge, ExactMarket, Forest, exact_market, forest, prices_of, purchases
 from .pivots import pivoted
 
 STATEMENT = "an exact equilibrium, in rationals"
 SOURCE = "Eisenberg and Gale 1959; Devanur et al. 2008"
-# How many ways to part what is bought from what is noise are tried.
+# The most thresholds tried to separate purchases from numerical noise.
 MOST_CUTS = 40
-# From so many of them pivots start, at most so many for each buyer and good.
+# The supports from which pivots start, and the most pivots for each buyer and good.
 MOST_PIVOTED, PIVOTS_EACH = 3, 5
-# A good of less utility per money than the buyer's best, by this share, is not taken for one that might be as good.
+# A good whose utility per money is below the buyer's best by more than this share is not a candidate for purchase.
 LARGEST_SLACK = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExactEquilibrium:
-    """An equilibrium of a linear market without any rounding; true if it was found.
+    """An equilibrium of a linear market in exact rationals; true if one was found.
 
     Attributes
     ----------
@@ -42,9 +43,9 @@ class ExactEquilibrium:
         By good; of a volatile market in C order over (resource, round). Empty if none was found.
     allocation : dict of (int, int) to Fraction
         The amounts, by buyer and good, of all that is bought.
-    finding : Finding
-        Whether it was found: the violation is 0 if so, and infinite otherwise. Its witness says how near the prices
-        given were.
+    check_result : CheckResult
+        Holds if an equilibrium was found: the violation is then 0, and infinite otherwise. The witness gives the
+        distance of the given prices.
     reason : str
         Why none was found; "" if one was.
     attempts : int
@@ -54,13 +55,19 @@ class ExactEquilibrium:
 
     prices: tuple[Fraction, ...]
     allocation: dict[Edge, Fraction]
-    finding: Finding
+    check_result: CheckResult
     reason: str
     attempts: int
     market: Market
 
     def __bool__(self) -> bool:
-        return self.finding.holds
+        return self.check_result.holds
+
+    @property
+    def finding(self) -> CheckResult:
+        """The former name of `check_result`; deprecated."""
+        warnings.warn("ExactEquilibrium.finding is now check_result", DeprecationWarning, stacklevel=2)
+        return self.check_result
 
     @property
     def plan(self) -> Equilibrium:
@@ -93,13 +100,13 @@ def exact_certificate(
     budgets: Sequence[Any] | None = None,
     capacities: Sequence[Any] | None = None,
 ) -> ExactEquilibrium:
-    """Find the exact equilibrium beside an approximate one, and prove it in rationals.
+    """Find the exact equilibrium near an approximate one, and prove it in rationals.
 
     Parameters
     ----------
     market : FisherMarket or linear VolatileFisherMarket
     allocation : Equilibrium, or array_like or sparse matrix of float, shape (N, K) or (N, J, T)
-        Near an equilibrium: who buys what is read from it. Nothing else of it is believed.
+        Near an equilibrium. Only the pairs of buyer and good with a purchase are taken from it.
     prices : array_like of float, shape (K,) or (J, T), optional
         Those of the Equilibrium, or those that the allocation implies.
     utilities, budgets, capacities : sequence of int or Fraction, optional
@@ -120,27 +127,27 @@ def exact_certificate(
 
     Notes
     -----
-    Who buys what falls into trees (a cycle of purchases can always be broken). Along a tree the utilities fix all
+    The purchases form trees (a cycle of purchases can always be broken). Along a tree the utilities fix all
     ratios of prices, and the tree's goods cost what its buyers have. These prices are exact if the tree is right; then
     each buyer's goods of the most utility per money are known exactly, and whether all budgets can be spent on them and
     all goods sold is a question of maximal flow, in whole numbers. What remains is which purchases of the approximate
     plan are real and which are noise: pairs are taken in the order of the money that flows, or of how nearly they give
     the most utility per money, and cut at the largest steps first. If no cut closes, pivots in rationals lead from the
-    likeliest ones to the equilibrium (:mod:`.exact_pivots`): where ties are nearer than floats can tell, and for buyers
-    with too little money for the gap to say anything of them.
+    likeliest ones to the equilibrium (:mod:`.pivots`): where floats cannot separate ties, and for buyers with so
+    little money that the gap does not bound their purchases.
 
     Examples
     --------
     >>> import equipoise as eq
-    >>> from equipoise.validation.exact.certificate import exact_certificate
+    >>> from equipoise.validation import exact_certificate
     >>> market = eq.FisherMarket(utilities=[[1, 0, 1], [1, 1, 0]], budgets=[1, 2])
     >>> exact = exact_certificate(market, eq.solve(market, rel_gap=1e-8).plan)
     >>> [str(price) for price in exact.prices]
     ['1', '1', '1']
     """
-    given = Reading(market, allocation, prices)
+    given = MarketState(market, allocation, prices)
     if given.implied:  # pivots need no better ones, and no solver
-        given = Reading(market, given.given, given.implied_prices)
+        given = MarketState(market, given.given, given.implied_prices)
     if isinstance(market, VolatileFisherMarket) and market.family == "linear":
         linear = market.static
     elif isinstance(market, FisherMarket):
@@ -159,8 +166,10 @@ def exact_certificate(
         found, reason = _closed(exact, support)
         if found is not None:
             return _answer(market, exact, given, *found, attempts)
-    finding = given.finding(STATEMENT, SOURCE, np.inf, 0.0, Witness(words=reason), False)
-    return ExactEquilibrium(prices=(), allocation={}, finding=finding, reason=reason, attempts=attempts, market=market)
+    check_result = given.check_result(STATEMENT, SOURCE, np.inf, 0.0, Witness(words=reason), False)
+    return ExactEquilibrium(
+        prices=(), allocation={}, check_result=check_result, reason=reason, attempts=attempts, market=market
+    )
 
 
 def _supports(market: FisherMarket, allocation: Any, prices: Floats) -> Iterator[Forest]:
@@ -231,24 +240,29 @@ def _closed(market: ExactMarket, support: Forest) -> tuple[tuple[list[Fraction],
 def _answer(
     market: Market,
     exact: ExactMarket,
-    given: Reading,
+    given: MarketState,
     prices: list[Fraction],
     paid: dict[Edge, Fraction],
     attempts: int,
 ) -> ExactEquilibrium:
-    """Return the equilibrium after a last check of every condition, which knows nothing of how it was found."""
+    """Return the equilibrium after a check of every condition that is independent of the search."""
     allocation = {(buyer, good): amount / prices[good] for (buyer, good), amount in paid.items()}
     reason = fault(exact, prices, allocation)
     with np.errstate(all="ignore"):
         rough = np.array([float(price) for price in prices]).reshape(market.capacities.shape)
         off = float(np.abs(np.where(market.wanted, given.prices / rough - 1.0, 0.0)).max())
     words = f"{len(allocation)} purchases; the prices given were within {off:.1e}"
-    finding = Finding(
+    check_result = CheckResult(
         statement=STATEMENT, source=SOURCE, holds=not reason, violation=0.0 if not reason else np.inf,
         witness=Witness(words=reason or words), tolerance=0.0,
     )  # fmt: skip
     return ExactEquilibrium(
-        prices=tuple(prices), allocation=allocation, finding=finding, reason=reason, attempts=attempts, market=market
+        prices=tuple(prices),
+        allocation=allocation,
+        check_result=check_result,
+        reason=reason,
+        attempts=attempts,
+        market=market,
     )
 
 

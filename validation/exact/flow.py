@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 Edge = tuple[int, int]
 
@@ -11,14 +11,14 @@ Edge = tuple[int, int]
 def max_flow(
     supply: Sequence[int], demand: Sequence[int], allowed: Sequence[set[int]], start: Mapping[Edge, int] | None = None
 ) -> dict[Edge, int]:
-    """Return the most that buyers can send to goods, within what each has and each takes.
+    """Return a maximal flow from buyers to goods, within the supply of each buyer and the demand of each good.
 
     Parameters
     ----------
     supply : sequence of int
-        What each buyer has, at least 0.
+        The supply of each buyer, at least 0.
     demand : sequence of int
-        What each good takes, at least 0.
+        The demand of each good, at least 0.
     allowed : sequence of set of int
         By buyer, the goods that it may send to, any amount.
     start : mapping of (buyer, good) to int, optional
@@ -34,7 +34,7 @@ def max_flow(
     J. Edmonds and R. Karp, "Theoretical improvements in algorithmic efficiency for network flow problems", Journal of
     the ACM 19, 1972.
     """
-    left, room = list(supply), list(demand)
+    left, unmet = list(supply), list(demand)
     flow: dict[Edge, int] = {}
     senders: list[dict[int, None]] = [{} for _ in demand]  # buyers that send to a good, in a fixed order
 
@@ -45,43 +45,55 @@ def max_flow(
             del flow[buyer, good], senders[good][buyer]
 
     for (buyer, good), wished in (start or {}).items():
-        amount = min(wished, left[buyer], room[good])
+        amount = min(wished, left[buyer], unmet[good])
         if amount > 0:
             send(buyer, good, amount)
             left[buyer] -= amount
-            room[good] -= amount
+            unmet[good] -= amount
     goods_of = [sorted(goods) for goods in allowed]
-    while True:
-        # Breadth first from every buyer with something left, to any good with room.
-        from_good: dict[int, int | None] = {buyer: None for buyer, amount in enumerate(left) if amount}
-        from_buyer: dict[int, int] = {}
-        queue, end = deque(from_good), None
-        while queue and end is None:
-            buyer = queue.popleft()
-            for good in goods_of[buyer]:
-                if good in from_buyer:
-                    continue
-                from_buyer[good] = buyer
-                if room[good]:
-                    end = good
-                    break
-                for other in senders[good]:
-                    if other not in from_good:
-                        from_good[other] = good
-                        queue.append(other)
-        if end is None:
-            return flow
-        path, at = [], end
-        while True:  # pairs that send more, and between them pairs that take back
-            buyer = from_buyer[at]
-            path.append((buyer, at))
-            came = from_good[buyer]
-            if came is None:
-                break
-            path.append((buyer, came))
-            at = came
-        amount = min([left[path[-1][0]], room[end], *(flow[pair] for pair in path[1::2])])
-        left[path[-1][0]] -= amount
-        room[end] -= amount
+    while path := _augmenting_path(left, unmet, goods_of, senders):
+        (_, end), (origin, _) = path[0], path[-1]
+        amount = min([left[origin], unmet[end], *(flow[pair] for pair in path[1::2])])
+        left[origin] -= amount
+        unmet[end] -= amount
         for step, (buyer, good) in enumerate(path):
             send(buyer, good, amount if step % 2 == 0 else -amount)
+    return flow
+
+
+def _augmenting_path(
+    left: Sequence[int], unmet: Sequence[int], goods_of: Sequence[Sequence[int]], senders: Sequence[Iterable[int]]
+) -> list[Edge]:
+    """Return a shortest path from a buyer with supply left to a good with unmet demand; empty if there is none.
+
+    The path goes backwards from the good: pairs that send more, and between them pairs that take back.
+    """
+    from_good: dict[int, int | None] = {buyer: None for buyer, amount in enumerate(left) if amount}
+    from_buyer: dict[int, int] = {}
+    queue = deque(from_good)
+    while queue:
+        buyer = queue.popleft()
+        for good in goods_of[buyer]:
+            if good in from_buyer:
+                continue
+            from_buyer[good] = buyer
+            if unmet[good]:
+                return _traced(good, from_buyer, from_good)
+            for other in senders[good]:
+                if other not in from_good:
+                    from_good[other] = good
+                    queue.append(other)
+    return []
+
+
+def _traced(end: int, from_buyer: Mapping[int, int], from_good: Mapping[int, int | None]) -> list[Edge]:
+    """Return the path that reached a good, from its end to its beginning."""
+    path: list[Edge] = []
+    good: int | None = end
+    while good is not None:
+        buyer = from_buyer[good]
+        path.append((buyer, good))
+        good = from_good[buyer]
+        if good is not None:
+            path.append((buyer, good))
+    return path

@@ -1,4 +1,4 @@
-"""Linear markets in rationals: exact data, prices fixed by a forest of purchases, and what of it is an equilibrium."""
+"""Linear markets in rationals: exact data, prices fixed by a forest of purchases, and the conditions of equilibrium."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pivots of a forest of purchases, in rationals: from who nearly buys what to who does, one pair at a time."""
+"""Pivots of a forest of purchases, in rationals: from approximate purchases to exact ones, one pair at a time."""
 
 from __future__ import annotations
 

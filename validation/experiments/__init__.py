@@ -1,1 +1,1 @@
-"""Experiments of the papers, each compared with what the paper prints."""
+"""Experiments of the papers, each compared with the printed results."""

@@ -2,5 +2,6 @@
 
 from .markets import random_fisher_market
 from .taillard import TaillardInstance
+from .window import random_window
 
-__all__ = ["TaillardInstance", "random_fisher_market"]
+__all__ = ["TaillardInstance", "random_fisher_market", "random_window"]

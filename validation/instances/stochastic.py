@@ -1,4 +1,4 @@
-"""The stochastic markets that solvers are timed on: random chains of any size, the same for the same seed."""
+"""Random stochastic markets of any size, for benchmarks: the same seed draws the same market."""
 
 from __future__ import annotations
 

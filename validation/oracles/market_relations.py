@@ -1,4 +1,4 @@
-"""Metamorphic relations of markets: other markets whose equilibria are known as soon as those of the first are."""
+"""Metamorphic relations of markets: changed markets whose equilibria follow from those of the original."""
 
 from __future__ import annotations
 
@@ -185,13 +185,13 @@ def duplicate_round(market: VolatileFisherMarket, round_: int, share: float = 0.
 
 
 def with_useless_good(market: Market) -> Related:
-    """Return the market with one good (or resource) more, that nobody wants: it is for nothing, and all else stays."""
+    """Return the market with one good (or resource) more, that no buyer wants: its price is 0, and all else stays."""
     first, *rest = (np.arange(size) for size in market.capacities.shape)
     return _related(market, axes=[np.append(first, -1), *rest])
 
 
 def with_idle_round(market: VolatileFisherMarket) -> Related:
-    """Return the market with one round more, that serves nobody: it is for nothing, and all else stays."""
+    """Return the market with one round more, that serves no buyer: its prices are 0, and all else stays."""
     _rounds_of(market, "with_idle_round")
     return _related(market, axes=[np.arange(market.num_resources), np.append(np.arange(market.num_rounds), -1)])
 

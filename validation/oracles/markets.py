@@ -1,4 +1,4 @@
-"""Linear markets by enumeration, in rationals: a slow, plain twin to hold the methods and their certificates to."""
+"""Linear markets by enumeration, in rationals: a slow oracle for the methods and their certificates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class EnumeratedEquilibrium:
     Attributes
     ----------
     prices : tuple of Fraction
-        By good, per unit; 0 for a good that nobody wants.
+        By good, per unit; 0 for a good that no buyer wants.
     utilities : tuple of Fraction
         By buyer. Prices and utilities are the same in every equilibrium of a linear market.
     spending : dict of (buyer, good) to Fraction

@@ -1,4 +1,4 @@
-"""The window program by enumeration: a slow, plain twin of its tables and programs, to hold the fast ones to."""
+"""The window program by enumeration: a slow oracle for its tables and programs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""What is tried on each random problem: solved by `solve`, and judged by the library's own checkers."""
+"""Checks of the theory's statements on one problem, solved by `solve` and checked by the certificates and oracles."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,25 +18,49 @@ from ...formulations.window.problem import ScheduleWindow
 from ...solvers.result import Reason, Result
 from ...solvers.solve import solve
 from ..certificates.certify import certify
-from ..certificates.finding import Finding, Witness
+from ..certificates.check_result import CheckResult, Witness
 from ..exact.certificate import exact_certificate
 from ..oracles.window import schedules
-from .examples import Judged
 
 #: The gap that problems are solved to, and that tolerances follow from.
 REL_GAP = 1e-6
 TIME_LIMIT_S = 20.0
-# Runs sampled of a stochastic plan, and the chance that a true mean is called false.
+# Sampled runs of a stochastic plan, and the probability of rejecting a true mean.
 RUNS = 20_000
 FALSE_ALARM = 1e-9
-# What sums of floats may differ by, relative to what is summed.
+# The relative rounding error allowed for sums of floats.
 ROUNDING = 1e-9
 
 NOT_PROMISED = "not promised; docs/errata.md, against Shockwave, Appendix G.1"
 
 
-def judge_market(market: Market) -> Iterator[Judged]:
-    """Solve a market and judge the plan by every property of an equilibrium."""
+@dataclass(frozen=True, kw_only=True)
+class CheckedStatement:
+    """The result of checking one statement on one problem.
+
+    Attributes
+    ----------
+    result : CheckResult
+    promised : bool
+        Whether the theory promises the statement; one that is not promised is only reported.
+    skipped : bool
+        Whether the statement could not be checked; the witness gives the reason.
+    """
+
+    result: CheckResult
+    promised: bool = True
+    skipped: bool = False
+
+    @property
+    def violation(self) -> str:
+        """The size and place of a violation, as text."""
+        size = f"off by {self.result.violation:.2g}, {self.result.tolerance:.1g} allowed"
+        where = str(self.result.witness or "")
+        return f"{where} ({size})" if where else size
+
+
+def check_market(market: Market) -> Iterator[CheckedStatement]:
+    """Solve a market and check every property of an equilibrium on the plan."""
     result, skipped = _solved(market)
     if skipped is not None:
         yield skipped
@@ -43,16 +68,16 @@ def judge_market(market: Market) -> Iterator[Judged]:
     yield _solved_to_the_gap(result)
     if result.plan is None:
         return
-    for finding in certify(market, result.plan, gap=REL_GAP):
-        yield Judged(finding=finding)
+    for each in certify(market, result.plan, gap=REL_GAP):
+        yield CheckedStatement(result=each)
     if market.kind in ("FisherMarket", "VolatileFisherMarket:linear"):
-        # The plan's approximate purchases may not tell which are real: then there is a reason, and no certificate.
+        # The purchases of an approximate plan need not determine the exact ones: then there is no exact certificate.
         exact = exact_certificate(market, result.plan)
-        yield Judged(finding=exact.finding, promised=False)
+        yield CheckedStatement(result=exact.check_result, promised=False)
 
 
-def judge_stochastic(market: StochasticMarket) -> Iterator[Judged]:
-    """Solve both programs of a market of chains, compare them, and draw runs under their policies."""
+def check_stochastic(market: StochasticMarket) -> Iterator[CheckedStatement]:
+    """Solve both programs of a market of chains, compare their optima, and sample runs under their policies."""
     from ...simulation.stochastic_runs import sample_runs
 
     joint, skipped = _solved(market, form="joint")
@@ -67,7 +92,7 @@ def judge_stochastic(market: StochasticMarket) -> Iterator[Judged]:
         return
     assert joint.objective is not None
     scale = market.gap_scale(joint.objective)
-    yield _judged(
+    yield _checked(
         "decoupled is a relaxation: its bound is no less than the joint optimum",
         "Shockwave, Appendix F, Eq. 6 (the joint program), relaxed",
         joint.objective - decoupled.bound,
@@ -80,7 +105,7 @@ def judge_stochastic(market: StochasticMarket) -> Iterator[Judged]:
         tolerance = reach * math.sqrt(math.log(2 / FALSE_ALARM) / (2 * RUNS))
         off = np.abs(runs.mean_utilities - plan.utilities)
         job = int(np.argmax(off / tolerance))
-        yield _judged(
+        yield _checked(
             f"sampled runs earn what the {name} plan expects",
             "Shockwave, Appendix F, Eq. 6",
             float(off[job]),
@@ -89,8 +114,8 @@ def judge_stochastic(market: StochasticMarket) -> Iterator[Judged]:
         )
         share = float(runs.exceeded.any(axis=(1, 2)).mean())
         words = Witness(words=f"{share:.1%} of the runs exceed it")
-        yield Judged(
-            finding=_finding(
+        yield CheckedStatement(
+            result=_check_result(
                 f"the {name} plan keeps the capacity on every run",
                 "by construction" if name == "joint" else "not promised: kept in expectation only",
                 share,
@@ -101,8 +126,8 @@ def judge_stochastic(market: StochasticMarket) -> Iterator[Judged]:
         )
 
 
-def judge_window(window: ScheduleWindow) -> Iterator[Judged]:
-    """Plan a window and check what it promises against all schedules; market properties are only reported."""
+def check_window(window: ScheduleWindow) -> Iterator[CheckedStatement]:
+    """Plan a window and check the plan against all schedules; market properties are only reported."""
     result, skipped = _solved(window)
     if skipped is not None:
         yield skipped
@@ -119,33 +144,33 @@ def judge_window(window: ScheduleWindow) -> Iterator[Judged]:
         ("work conservation", "no GPU idles that a waiting job fits", "Shockwave, Appendix G, constraint 2"),
     ):
         fault = faults.get(kind) or faults.get("shape")
-        yield _judged(statement, source, fault.size if fault else 0.0, 0.0, str(fault or ""))
+        yield _checked(statement, source, fault.size if fault else 0.0, 0.0, str(fault or ""))
     every = schedules(window)
     scale = window.gap_scale(0.0)
     assert result.objective is not None
     same = (every.grants == plan.grants).all(axis=(1, 2))
     own = float(every.objective[same].max()) if same.any() else math.nan
-    yield _judged(
+    yield _checked(
         "the objective is that of the schedule, recomputed in fractions",
         "Shockwave, Eq. 11",
         abs(own - result.objective),
         ROUNDING * (1 + abs(own)),
     )
     best = float(every.objective.max())
-    yield _judged(
+    yield _checked(
         "no schedule beats the bound, of all there are",
         "Shockwave, Eq. 11",
         best - result.bound,
         ROUNDING * (scale + abs(best)),
     )
-    yield _judged(
+    yield _checked(
         "conserving work costs nothing", "Shockwave, Appendix G", best - every.best, ROUNDING * (scale + abs(best))
     )
     yield from _window_as_market(window, plan.rounds_granted, every.grants.sum(axis=2))
 
 
-def _window_as_market(window: ScheduleWindow, granted: Indices, others: Indices) -> Iterator[Judged]:
-    """Report what an equilibrium would promise each job: of GPU-rounds, in whole rounds, rounded down.
+def _window_as_market(window: ScheduleWindow, granted: Indices, others: Indices) -> Iterator[CheckedStatement]:
+    """Report the properties of an equilibrium of GPU-rounds, in whole rounds, rounded down.
 
     `others` has the rounds granted by every schedule, shape (S, N).
     """
@@ -171,45 +196,47 @@ def _window_as_market(window: ScheduleWindow, granted: Indices, others: Indices)
         lacks = fair - have
         job = int(np.argmax(lacks))
         witness = f"job {job} has done {have[job]:.3g} of its epochs, and would have {fair[job]:.3g}"
-        yield Judged(finding=_finding(statement, NOT_PROMISED, float(lacks[job]), ROUNDING, witness), promised=False)
+        yield CheckedStatement(
+            result=_check_result(statement, NOT_PROMISED, float(lacks[job]), ROUNDING, witness), promised=False
+        )
     gains = utility[jobs, others] - have
     better = (gains >= -ROUNDING).all(axis=1) & (gains > ROUNDING).any(axis=1)
     most = float(gains[better].max(initial=0.0)) if better.any() else 0.0
     witness = f"another schedule does {most:.3g} more of a job's epochs and no less of any"
-    yield Judged(
-        finding=_finding("Pareto optimality of what is done", NOT_PROMISED, most, ROUNDING, witness), promised=False
+    yield CheckedStatement(
+        result=_check_result("Pareto optimality of what is done", NOT_PROMISED, most, ROUNDING, witness), promised=False
     )
 
 
-def _solved(problem: Any, **options: Any) -> tuple[Result[Any], Judged | None]:
-    """Solve a problem; where nothing that is installed can, return why instead."""
+def _solved(problem: Any, **options: Any) -> tuple[Result[Any], CheckedStatement | None]:
+    """Solve a problem, or return a skipped statement where no installed solver can."""
     try:
         return solve(problem, rel_gap=REL_GAP, time_limit=TIME_LIMIT_S, **options), None
     except (BackendUnavailable, UnsupportedProblem) as error:
-        finding = Finding(
+        missing = CheckResult(
             statement="can be solved here",
             source="equipoise.solve",
             holds=False,
             violation=math.inf,
             witness=str(error),
         )
-        return None, Judged(finding=finding, skipped=True)  # type: ignore[return-value]  # never used
+        return None, CheckedStatement(result=missing, skipped=True)  # type: ignore[return-value]  # never used
 
 
-def _solved_to_the_gap(result: Result[Any], what: str = "") -> Judged:
+def _solved_to_the_gap(result: Result[Any], what: str = "") -> CheckedStatement:
     gap = result.gap if result.termination.reason is Reason.OPTIMAL else max(result.gap, 2 * REL_GAP)
-    return _judged(
+    return _checked(
         f"{what}solved to a proven gap of {REL_GAP:g}", "equipoise.solve", gap, REL_GAP, str(result.termination)
     )
 
 
-def _judged(statement: str, source: str, violation: float, tolerance: float, witness: Any = None) -> Judged:
-    return Judged(finding=_finding(statement, source, violation, tolerance, witness))
+def _checked(statement: str, source: str, violation: float, tolerance: float, witness: Any = None) -> CheckedStatement:
+    return CheckedStatement(result=_check_result(statement, source, violation, tolerance, witness))
 
 
-def _finding(statement: str, source: str, violation: float, tolerance: float, witness: Any = None) -> Finding:
+def _check_result(statement: str, source: str, violation: float, tolerance: float, witness: Any = None) -> CheckResult:
     violation = max(violation, 0.0) if not math.isnan(violation) else math.inf
-    return Finding(
+    return CheckResult(
         statement=statement,
         source=source,
         holds=violation <= tolerance,

@@ -1,4 +1,4 @@
-"""The random problems that statements are tried on: drawn by seed, judged, and shrunk to the smallest that fails."""
+"""Random problems on which statements are checked: drawn by seed, and shrunk to the smallest that fails."""
 
 from __future__ import annotations
 
@@ -13,40 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...formulations.window.problem import ScheduleWindow
-from ..certificates.finding import Finding
 from ..theorems.proof import TheoryMissing
+from .checks import CheckedStatement, check_market, check_stochastic, check_window
 
 if TYPE_CHECKING:
     from hypothesis import settings
     from hypothesis.strategies import SearchStrategy
 
-# How many problems the search for a smaller failing one may try.
+# The most problems that the search for a smaller failing one may try.
 MOST_TRIED = 500
-
-
-@dataclass(frozen=True, kw_only=True)
-class Judged:
-    """One finding about one problem.
-
-    Attributes
-    ----------
-    finding : Finding
-    promised : bool
-        Whether the theory says that it holds; what it does not promise is only reported.
-    skipped : bool
-        Whether nothing could be judged, the witness saying why.
-    """
-
-    finding: Finding
-    promised: bool = True
-    skipped: bool = False
-
-    @property
-    def words(self) -> str:
-        """Size and place of a violation."""
-        size = f"off by {self.finding.violation:.2g}, {self.finding.tolerance:.1g} allowed"
-        where = str(self.finding.witness or "")
-        return f"{where} ({size})" if where else size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,14 +35,14 @@ class Kind:
         In the plural: "ces markets".
     strategy : callable
         Makes the hypothesis strategy.
-    judge : callable
-        Yields what was found about a problem.
+    check : callable
+        Yields the statements checked on a problem.
     """
 
     subject: str
     name: str
     strategy: Callable[[], SearchStrategy[Any]]
-    judge: Callable[[Any], Iterator[Judged]]
+    check: Callable[[Any], Iterator[CheckedStatement]]
 
     def draw(self, examples: int, seed: int) -> list[Any]:
         """Return `examples` problems, or all there are if that is less."""
@@ -81,7 +56,7 @@ class Kind:
         def collect(problem: Any) -> None:
             drawn.append(problem)
 
-        with _nothing_left_behind():
+        with _temporary_hypothesis_home():
             collect()
         return drawn[:examples]
 
@@ -105,20 +80,19 @@ def kinds_of(subject: str) -> list[Kind]:
             "random examples need hypothesis, which is not installed: pip install 'equipoise[theory]'"
         ) from None
     from ...formulations.markets.volatile import FAMILIES
-    from .checks import judge_market, judge_stochastic, judge_window
 
     if subject == "window":
-        return [Kind(subject=subject, name="windows", strategy=strategies.windows, judge=judge_window)]
+        return [Kind(subject=subject, name="windows", strategy=strategies.windows, check=check_window)]
     if subject == "stochastic":
         return [
             Kind(
                 subject=subject,
                 name="markets of chains",
                 strategy=strategies.stochastic_markets,
-                judge=judge_stochastic,
+                check=check_stochastic,
             )
         ]
-    static = Kind(subject=subject, name="static linear markets", strategy=strategies.fisher_markets, judge=judge_market)
+    static = Kind(subject=subject, name="static linear markets", strategy=strategies.fisher_markets, check=check_market)
     return [
         static,
         *(
@@ -126,7 +100,7 @@ def kinds_of(subject: str) -> list[Kind]:
                 subject=subject,
                 name=f"{family} markets over rounds",
                 strategy=partial(strategies.volatile_markets, family),
-                judge=judge_market,
+                check=check_market,
             )
             for family in FAMILIES
         ),
@@ -141,14 +115,14 @@ class Failure:
     ----------
     kind : Kind
     problem : object or None
-        None where there was none to judge.
-    words : str
-        Size and place.
+        None where no problem was checked.
+    violation : str
+        Its size and place.
     """
 
     kind: Kind
     problem: Any
-    words: str
+    violation: str
 
     @property
     def code(self) -> str:
@@ -162,29 +136,29 @@ def smallest_failure(failure: Failure, statement: str, seed: int) -> Failure:
 
     kind = failure.kind
 
-    def words_of(candidate: Any) -> str | None:
-        for judged in kind.judge(candidate):
-            if judged.finding.statement == statement and not judged.skipped and not judged.finding.holds:
-                return judged.words
+    def violation_of(candidate: Any) -> str | None:
+        for checked in kind.check(candidate):
+            if checked.result.statement == statement and not checked.skipped and not checked.result.holds:
+                return checked.violation
         return None
 
     try:
-        with _nothing_left_behind():
+        with _temporary_hypothesis_home():
             smaller = hypothesis.find(
                 kind.strategy(),
-                lambda candidate: words_of(candidate) is not None,
+                lambda candidate: violation_of(candidate) is not None,
                 settings=_settings(MOST_TRIED, shrink=True),
                 random=random.Random(seed),
             )
     except hypothesis.errors.NoSuchExample:
         return failure
-    words = words_of(smaller)
-    return failure if words is None else Failure(kind, smaller, words)
+    violation = violation_of(smaller)
+    return failure if violation is None else Failure(kind, smaller, violation)
 
 
 @contextmanager
-def _nothing_left_behind() -> Iterator[None]:
-    """Let hypothesis keep what it caches in a folder of its own, not in the one the user works in."""
+def _temporary_hypothesis_home() -> Iterator[None]:
+    """Redirect the cache of hypothesis to a temporary folder, away from the working directory."""
     from hypothesis import configuration
 
     before = getattr(configuration, "__hypothesis_home_directory", None)

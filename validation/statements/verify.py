@@ -1,4 +1,4 @@
-"""`verify`: prove what can be proved, and try the rest on random problems; one verdict for each statement."""
+"""`verify`: prove the theorems, and check the other statements on random problems; one verdict for each statement."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..theorems.catalogue import THEOREMS
 from ..theorems.proof import ProofFailed
 from .examples import Failure, Kind, kinds_of, smallest_failure
 
-#: What can be verified, in the order in which it is.
+#: The subjects that can be verified, in the order of verification.
 SUBJECTS = ("theorems", "market", "stochastic", "window")
 MOST_EXAMPLES = 100_000
 # Shrinking solves a problem hundreds of times; further failures are shown as they were drawn.
@@ -24,7 +24,7 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What became of one statement.
+    """The outcome for one statement.
 
     Attributes
     ----------
@@ -34,13 +34,13 @@ class Verdict:
     source : str
         Paper, theorem or equation; "against" it where the statement refutes it.
     verdict : {"proved", "held", "reported", "fails", "not checked"}
-        "proved" symbolically; "held" on all examples; "reported" for what is not promised, on however many examples it
-        held; "fails" if a promise broke or a proof does not close; "not checked" where nothing that is installed
-        solves such problems.
+        "proved" symbolically; "held" on all examples; "reported" for a statement that is not promised, on however many
+        examples it held; "fails" if a promised statement does not hold or a proof does not close; "not checked" where
+        no installed solver solves such problems.
     examples, held : int
-        Problems it was tried on, and those it held on; 0 for proofs.
+        The number of problems checked, and of those on which it held; 0 for proofs.
     witness : str
-        Where it does not hold, and by how much; of a proof, why it does not close. "" if there is nothing to show.
+        The place and size of a violation, or the reason why a proof does not close; "" if there is none.
     problem : str
         The problem of the witness, as code that makes it again; "" if there is none.
     steps : tuple of str
@@ -59,12 +59,12 @@ class Verdict:
 
     @property
     def fails(self) -> bool:
-        """Whether what should hold does not."""
+        """Whether a promised statement does not hold."""
         return self.verdict == "fails"
 
     @property
     def text(self) -> str:
-        """The verdict in words: "proved", "held on 25 examples", "reported: held on 61 of 100"."""
+        """The verdict as text: "proved", "held on 25 examples", "reported: held on 61 of 100"."""
         if self.verdict == "held":
             return f"held on {self.examples} example{'' if self.examples == 1 else 's'}"
         if self.verdict == "reported":
@@ -89,23 +89,23 @@ class _Tally:
 def verify(
     subjects: Sequence[str] = (), *, examples: int = 100, seed: int = 0, on_progress: OnProgress | None = None
 ) -> tuple[Verdict, ...]:
-    """Verify what the theory promises.
+    """Verify the statements of the theory.
 
     Parameters
     ----------
     subjects : sequence of {"theorems", "market", "stochastic", "window"}
-        All by default.
+        The default is all of them.
     examples : int
-        How many random problems of each kind (markets: static, and of each of four families); at least 1.
+        The number of random problems of each kind (markets: static, and of each of four families); at least 1.
     seed : int
         The same seed draws the same problems.
     on_progress : callable, optional
-        Called with how many proofs and problems are done, and how many there are.
+        Called with the number of proofs and problems that are done, and with their total.
 
     Returns
     -------
     tuple of Verdict
-        In the order of :data:`SUBJECTS`; of each subject, what fails first.
+        In the order of :data:`SUBJECTS`; within a subject, failures first.
 
     Raises
     ------
@@ -171,18 +171,18 @@ def _proofs(step: Callable[[], None]) -> list[Verdict]:
 
 
 def _count(tallies: dict[tuple[str, str], _Tally], kind: Kind, problem: Any) -> None:
-    """Judge a problem, and add to each statement's tally."""
-    for judged in kind.judge(problem):
-        finding = judged.finding
-        place = (kind.subject, finding.statement)
-        tally = tallies.setdefault(place, _Tally(kind.subject, finding.source, judged.promised))
-        if judged.skipped:
-            tally.failure = tally.failure or Failure(kind, None, f"{kind.name}: {finding.witness}")
+    """Check a problem, and add to the tally of each statement."""
+    for checked in kind.check(problem):
+        result = checked.result
+        place = (kind.subject, result.statement)
+        tally = tallies.setdefault(place, _Tally(kind.subject, result.source, checked.promised))
+        if checked.skipped:
+            tally.failure = tally.failure or Failure(kind, None, f"{kind.name}: {result.witness}")
             continue
         tally.examples += 1
-        tally.held += finding.holds
-        if not finding.holds:
-            failure = Failure(kind, problem, judged.words)
+        tally.held += result.holds
+        if not result.holds:
+            failure = Failure(kind, problem, checked.violation)
             # The shortest to read.
             if tally.failure is None or len(failure.code) < len(tally.failure.code):
                 tally.failure = failure
@@ -203,6 +203,6 @@ def _verdict(statement: str, tally: _Tally) -> Verdict:
         verdict=outcome,
         examples=tally.examples,
         held=tally.held,
-        witness=tally.failure.words if tally.failure is not None else "",
+        witness=tally.failure.violation if tally.failure is not None else "",
         problem=tally.failure.code if tally.failure is not None else "",
     )

@@ -33,7 +33,7 @@ def fisher_markets(
 ) -> FisherMarket:
     """Draw a small linear market.
 
-    Utilities are whole numbers. Now and then there are goods that nobody wants, buyers who want one good, identical
+    Utilities are whole numbers. Now and then there are goods that no buyer wants, buyers who want one good, identical
     buyers, ties everywhere, capacities other than 1, or budgets over many orders of magnitude. A buyer who would want
     nothing is given a good to want.
 
@@ -58,9 +58,9 @@ def fisher_markets(
     >>> from equipoise.validation.strategies.programs import fisher_markets
     >>> @settings(max_examples=10)
     ... @given(fisher_markets())
-    ... def nobody_has_all(market):
+    ... def no_buyer_has_all(market):
     ...     assert market.total_budget >= market.budgets.max()
-    >>> nobody_has_all()
+    >>> no_buyer_has_all()
     """
     buyers, goods = draw(st.integers(1, max_buyers)), draw(st.integers(1, max_goods))
     utilities = _worths(draw, (buyers, goods))
@@ -86,7 +86,7 @@ def volatile_markets(
     """Draw a small market over rounds.
 
     Worths and needs are whole numbers; weights are whole numbers divided by their sums. Besides what `fisher_markets`
-    brings, there are single rounds and rounds that serve nobody. A buyer whom no round would serve gets one resource in
+    brings, there are single rounds and useless rounds. A buyer whom no round would serve gets one resource in
     one round to want.
 
     Parameters
@@ -110,7 +110,7 @@ def volatile_markets(
         draw(st.integers(1, max_rounds)),
     )
     data = _worths(draw, (buyers, resources * rounds)).reshape(shape)
-    if _now_and_then(draw):  # a round that serves nobody, unless it is somebody's only one
+    if _now_and_then(draw):  # a round that serves no buyer, unless it is the only one of some buyer
         idle = draw(st.integers(0, rounds - 1))
         data[data.any(axis=(1, 2), where=np.arange(rounds) != idle), :, idle] = 0.0
     given: dict[str, Any] = {"family": family}
@@ -176,7 +176,7 @@ def _worths(draw: DrawFn, shape: tuple[int, int]) -> Floats:
     if _now_and_then(draw):  # buyers who want one good
         kept = _drawn(draw, st.integers(0, goods), (buyers,))  # `goods`: all that they wanted
         worths[(np.arange(goods) != kept[:, None]) & (kept < goods)[:, None]] = 0.0
-    if goods > 1 and _now_and_then(draw):  # a good that nobody wants
+    if goods > 1 and _now_and_then(draw):  # a good that no buyer wants
         worths[:, draw(st.integers(0, goods - 1))] = 0.0
     idle = ~worths.any(axis=1)
     if idle.any():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
+from hypothesis.vendor.pretty import for_type_by_name
 
 from ...formulations.program.builder import ProgramBuilder
 from ...formulations.program.model import Program
@@ -24,6 +25,11 @@ __all__ = [
 #: Half of these regimes do not fill their last round of 60 s, and later regimes may be faster or slower.
 EPOCH_SECONDS = (15.0, 30.0, 45.0, 60.0, 75.0, 120.0)
 ROUND_S = 60.0
+
+# Hypothesis prints a failing dataclass by its parameters, and a window keeps no jobs, only their columns.
+for_type_by_name(
+    ScheduleWindow.__module__, ScheduleWindow.__name__, lambda window, printer, _: printer.text(repr(window))
+)
 
 
 def window_jobs(max_gang: int = 8, max_regimes: int = 3) -> SearchStrategy[WindowJob]:

@@ -1,4 +1,4 @@
-"""What a unit of utility costs in each family, and what becomes of CES utilities at the ends of rho."""
+"""The unit cost of utility in each family, and the limits of CES utilities at the ends of rho."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does not hold of markets and of the window, proved by exact counterexamples."""
+"""Statements that do not hold of markets and of the window, refuted by exact counterexamples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why the optimum of Nash welfare is an equilibrium: stationarity, prices, budgets, and the bound that prices prove."""
+"""Proof that the optimum of Nash welfare is an equilibrium: stationarity, prices, budgets, the bound of prices."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def prices_bound_welfare(priced_at: Any = 1) -> Proof:
 
 
 def gap_bounds_the_mean(scale: Any = None) -> Proof:
-    """Prove what a gap says of utilities: their mean is within exp(-gap) of the best. `scale` divides the gap."""
+    """Prove that a gap bounds utilities: their mean is within exp(-gap) of the best. `scale` divides the gap."""
     sp = load_sympy()
     i, N = _integers("i N")
     B, U, V, total = _positive("B"), _positive("U"), _positive("V"), sp.Symbol("B", positive=True)

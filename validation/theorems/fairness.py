@@ -1,4 +1,4 @@
-"""What an equilibrium promises each buyer, no less than from an equal split, and no envy."""
+"""Fairness of an equilibrium: no less than an equal split for each buyer, and no envy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FINISH_TIMES = "Shockwave, Corollary 4.0.1 and Appendix E, put right"
 
 
 def sharing_incentive(share: Callable[[Any, Any, Any], Any] | None = None) -> Proof:
-    """Prove that at equal budgets nobody is worse off than with 1/N of everything; `share` is another part of it.
+    """Prove that at equal budgets no buyer is worse off than with 1/N of everything; `share` is another part of it.
 
     `share` takes the buyer's budget, the sum of all, and N.
     """
@@ -52,7 +52,7 @@ def proportionality(share: Callable[[Any, Any, Any], Any] | None = None) -> Proo
 
 
 def envy_freeness(scale: Callable[[Any, Any], Any] | None = None) -> Proof:
-    """Prove that nobody prefers another's goods, scaled by the budgets; `scale` is another scaling of B_i and B_j."""
+    """Prove that no buyer prefers another's goods, scaled by the budgets; `scale` is another scaling of B_i and B_j."""
     sp = load_sympy()
     budget, other = sp.symbols("B_i B_j", positive=True)
     factor = budget / other if scale is None else scale(budget, other)

@@ -20,7 +20,7 @@ class ProofFailed(EquipoiseError):  # noqa: N818 - the name users read
 
 
 class TheoryMissing(EquipoiseError):  # noqa: N818
-    """A package of the `theory` extra is not installed; the message says which, and how to install it."""
+    """A package of the `theory` extra is not installed; the message names it and its installation."""
 
 
 def load_sympy() -> Any:

@@ -1,4 +1,4 @@
-"""One form for sums over any number of terms, so that two of them are equal when they look it."""
+"""A normal form of sums over any number of terms, in which equal sums are identical."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the proofs of market theory need of utilities: homogeneous of degree one, and concave, family by family."""
+"""Premises on utilities, proved for each family: homogeneity of degree one, and concavity."""
 
 from __future__ import annotations
 

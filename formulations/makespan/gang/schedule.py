@@ -101,8 +101,8 @@ class GangSchedule:
 
         Jobs are assigned to GPUs anew in every round, so that a job may change GPUs from round to round.
         """
+        from ...files import write_text
         from ...plotting.gantt import gantt
-        from ...program.lp_mps import write_text
 
         at = np.repeat(self.start, self.end - self.start) + _within(self.end - self.start)
         job = np.repeat(self.job, self.end - self.start)

@@ -69,8 +69,8 @@ class ShopSchedule:
 
     def to_svg(self, path: str | PathLike[str] | None = None) -> str:
         """Return the schedule as a Gantt picture (SVG), a line for each machine; write it to `path` if given."""
+        from ...files import write_text
         from ...plotting.gantt import gantt
-        from ...program.lp_mps import write_text
 
         text = gantt(
             owner=self.job,

@@ -97,10 +97,10 @@ class StochasticPlan:
 
     def to_svg(self, path: str | PathLike[str] | None = None) -> str:
         """Return expected amounts over rounds, with the prices if there are any, as a picture; write it to `path`."""
+        from ...files import write_text
         from ...plotting.allocation import picture
-        from ...program.lp_mps import write_text
 
-        text = picture(self.expected_amounts, self.prices, self.expected_amounts.sum(axis=(1, 2)), who="job")
+        text = picture(self.expected_amounts, self.prices, self.expected_amounts.sum(axis=(1, 2)), buyer="job")
         if path is not None:
             write_text(path, text)
         return text

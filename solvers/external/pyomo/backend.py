@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import replace
 from importlib.util import find_spec
@@ -12,6 +11,7 @@ from ....formulations.errors import BackendNotFound, UnsupportedProblem
 from ....formulations.program.bounds import proved_bound
 from ....formulations.program.data import ProblemClass
 from ....formulations.program.model import Program
+from ....formulations.text import nearest_hint
 from ...backend import Availability, Backend, Claim
 from ...result import Limit
 from .cbc import Cbc
@@ -34,11 +34,9 @@ def backend(name: str) -> Backend:
 
         if solver.partition(":")[0] not in SolverFactory:
             names = [*KNOWN, *(f"pyomo:{each}" for each in SolverFactory if not each.startswith("_"))]
-            near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
-            hint = f"did you mean {near[0]!r}? " if near else ""
             raise BackendNotFound(
-                f"no backend {name!r}: {hint}Pyomo knows {len(names)} solvers, this is none of them; "
-                f"there are {', '.join(KNOWN)} and others"
+                f"no backend {name!r}: {nearest_hint(name, names)}Pyomo knows {len(names)} solvers, this is none of "
+                f"them; there are {', '.join(KNOWN)} and others"
             )
     return OtherSolver(solver)
 

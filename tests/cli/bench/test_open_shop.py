@@ -11,7 +11,7 @@ from equipoise.cli.main import run
 def test_it_prints_a_row_for_each_size_and_backend(capsys):
     if find_spec("ortools") is None:  # not imported here: it cannot share a process with highspy
         pytest.skip("CP-SAT is an extra")
-    arguments = ["--sizes", "4", "--backends", "cp_sat_schedule,highs", "--time-limit", "0.5", "--json"]
+    arguments = ["--sizes", "4", "--backends", "cp_sat_schedule,highs", "--time-limit", "3", "--json"]
     assert run(["bench", "open-shop", *arguments]) == 0
     found = capsys.readouterr()
     rows = {row["backend"]: row for row in json.loads(found.out)}

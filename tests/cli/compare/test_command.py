@@ -232,7 +232,8 @@ def test_an_interrupt_before_anything_is_finished_says_so(tmp_path, monkeypatch,
         raise KeyboardInterrupt
 
     monkeypatch.setattr(compare, "run_policies", interrupted)
-    assert main.run(["compare", *GENERATED, "--policies", POLICIES, "--out", str(tmp_path / "out")]) == 130
+    arguments = [*GENERATED, "--policies", POLICIES, "--workers", "1", "--out", str(tmp_path / "out")]
+    assert main.run(["compare", *arguments]) == 130
     assert capsys.readouterr().err.splitlines() == [
         "equipoise: no policy had finished; nothing was written",
         "equipoise: interrupted",

@@ -23,7 +23,7 @@ from equipoise.cli.plan.instance import instance_of, window_of
 from equipoise.cli.plan.schema import check_document, schema_text
 from equipoise.cli.plan.summary import ranges, regime_strip, usage_bars
 from equipoise.cli.progress import SolveProgress
-from equipoise.validation.benchmarks.window import random_window
+from equipoise.validation.instances.window import random_window
 
 INSTANCE = {
     "format": "equipoise.window/1",

@@ -5,13 +5,14 @@ import json
 import math
 
 import jsonschema
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
 from equipoise.cli.errors import CommandError
-from equipoise.cli.json_text import finite, json_text
+from equipoise.cli.json_text import json_text, json_value
 from equipoise.cli.plan.schema import SCHEMAS, check_document, parse_json, schema_text
 
 INSTANCE = {
@@ -243,4 +244,5 @@ def test_json_text_reads_back_as_the_same_document(value, text):
 def test_json_text_never_writes_what_json_lacks():
     with pytest.raises(ValueError, match="not JSON compliant"):
         json_text({"bound": math.inf})
-    assert [finite(each) for each in (math.inf, -math.inf, math.nan, None, 2)] == [None, None, None, None, 2.0]
+    assert [json_value(each) for each in (math.inf, -math.inf, math.nan, None, 2)] == [None, None, None, None, 2]
+    assert [type(json_value(each)) for each in (np.float64(1.5), np.int64(3), np.bool_(True))] == [float, int, bool]

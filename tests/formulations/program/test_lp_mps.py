@@ -2,14 +2,12 @@
 
 import math
 import os
-import stat
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 import equipoise as eq
-from equipoise.formulations.program.lp_mps import write_text
 from equipoise.validation.strategies.programs import programs
 
 highspy = pytest.importorskip("highspy")
@@ -174,27 +172,6 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(tmp_path, monk
         awkward("max").write_lp(path)
     assert path.read_text(encoding="utf-8") == "what was there"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_text_that_cannot_be_written_leaves_the_old_file(tmp_path):
-    path = tmp_path / "file"
-    path.write_text("what was there", encoding="utf-8")
-    with pytest.raises(UnicodeEncodeError):
-        write_text(path, "half of it \udc80")
-    assert path.read_text(encoding="utf-8") == "what was there"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_file_replaces_the_old_one_and_can_be_read_by_those_whom_the_umask_lets(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_text("file", "old")
-    before = os.umask(0o027)
-    try:
-        write_text("file", "new")
-    finally:
-        os.umask(before)
-    assert (tmp_path / "file").read_text(encoding="utf-8") == "new"
-    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
 
 
 def test_programs_without_columns_or_rows(tmp_path):

@@ -195,7 +195,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
     def fail(*_: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("equipoise.simulation.traces.readers.os.replace", fail)
+    monkeypatch.setattr("os.replace", fail)
     with pytest.raises(OSError, match="disk full"):
         write_shockwave(generate_trace(np.random.default_rng(0), num_jobs=3), path)
     assert path.read_text(encoding="utf-8") == "old"

@@ -10,6 +10,7 @@ from dataclasses import replace
 import misbehaving as bad
 import numpy as np
 import pytest
+from patience import SOON_S
 
 import equipoise as eq
 from equipoise.solvers.backend import Answer, Claim
@@ -19,6 +20,7 @@ LIMIT = 0.4
 GOOD, BEST = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 1.0])
 RIGHT = (Reason.OPTIMAL, Reason.INFEASIBLE, Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED)
 WAYS = ["in process", pytest.param("isolated", marks=pytest.mark.skipif(os.name != "posix", reason="needs POSIX"))]
+pytestmark = pytest.mark.xdist_group("processes")
 posix = pytest.mark.skipif(os.name != "posix", reason="isolation needs a POSIX system")
 
 
@@ -74,7 +76,7 @@ def solved(problem, *deeds, way="isolated", name="deeds", **more):
     started = time.perf_counter()
     result = eq.solve(problem, backend, isolate=isolate, **more)
     if "time_limit" in more:
-        assert time.perf_counter() - started < more["time_limit"] + 2.0
+        assert time.perf_counter() - started < more["time_limit"] + SOON_S
     return result
 
 
@@ -116,7 +118,7 @@ def test_one_that_hangs_at_a_limit_of_zero_is_ended_in_time_and_the_grace_is_the
     for grace in (0.0, 0.3):
         started = time.perf_counter()
         result = solved(knapsack(), bad.sleep, time_limit=0.0, isolate=eq.Isolation(grace_s=grace))
-        assert grace <= time.perf_counter() - started < grace + 1.0
+        assert grace <= time.perf_counter() - started < grace + SOON_S
         assert result.termination.limit is Limit.TIME
 
 
@@ -157,7 +159,7 @@ def test_an_incumbent_whose_gap_is_closed_is_optimal_even_if_the_solver_hangs_af
 
 @posix
 def test_an_incumbent_on_the_wrong_side_of_the_streamed_bound_is_numerical():
-    result = solved(knapsack(), bad.Says(6.0, 4.0, BEST), bad.segfault, time_limit=20.0)
+    result = solved(knapsack(), bad.Says(6.0, 4.0, BEST), bad.segfault, time_limit=600.0)
     assert result.termination.reason is Reason.NUMERICAL
     assert math.isinf(result.bound)
 
@@ -176,10 +178,10 @@ DEATHS = {
 def test_one_that_dies_is_numerical_and_its_incumbent_is_kept(how, streamed):
     deed, words = DEATHS[how]
     before = [bad.Says(5.0, 8.0, GOOD)] if streamed else []
-    result = solved(knapsack(), *before, deed, time_limit=30.0)
+    result = solved(knapsack(), *before, deed, time_limit=600.0)
     assert result.termination.reason is Reason.NUMERICAL
     assert f"deeds's process died: {words}" in result.termination.message
-    assert result.wall_time < 5.0  # at once, not at the limit
+    assert result.wall_time < SOON_S  # at once, not at the limit
     assert result.objective == (5.0 if streamed else None)
 
 
@@ -193,7 +195,7 @@ def test_one_that_calls_sys_exit_ends_nothing_but_its_own_solve():
 @posix
 @pytest.mark.parametrize("deed", [bad.exhaust, bad.exhaust_without_a_word])
 def test_one_that_takes_all_memory_is_stopped_at_its_limit(deed):
-    result = solved(knapsack(), bad.Says(5.0, 8.0, GOOD), deed, time_limit=20.0, isolate=eq.Isolation(memory_gb=0.4))
+    result = solved(knapsack(), bad.Says(5.0, 8.0, GOOD), deed, time_limit=600.0, isolate=eq.Isolation(memory_gb=0.4))
     assert result.objective == 5.0
     ours = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     if deed is bad.exhaust or ours < 0.75 * 0.4e9:  # a death without a word is judged by a peak beyond our own

@@ -9,7 +9,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.formulations.window.check import schedule_faults
-from equipoise.validation.benchmarks.window import random_window
+from equipoise.validation.instances.window import random_window
 
 Reason, Limit = eq.Reason, eq.Limit
 COLUMNS = (

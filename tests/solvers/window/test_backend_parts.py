@@ -12,7 +12,7 @@ from equipoise.solvers.window import kernels as marginal_kernels
 from equipoise.solvers.window.cuts import _deepest, _patterns, violated_cuts
 from equipoise.solvers.window.dual import branches, solve_dual
 from equipoise.solvers.window.rounding import rounded
-from equipoise.validation.benchmarks.window import random_window
+from equipoise.validation.instances.window import random_window
 
 
 def holds(bound, value, window):

@@ -10,7 +10,7 @@ from equipoise.validation.benchmarks import solve_overhead as module
 
 
 def test_each_usable_solver_has_a_row_of_the_door_and_one_of_isolation():
-    rows = module.door_rows(jobs=6, gpus=8, repeats=1, time_limit=2.0)
+    rows = module.overhead_rows(jobs=6, gpus=8, repeats=1, time_limit=2.0)
     usable = {name for name in module.SOLVERS if next(row for row in eq.backends() if row.name == name).usable}
     assert {row["solver"] for row in rows} == set(module.SOLVERS)
     for what in ("door", "isolation"):
@@ -64,6 +64,6 @@ def test_the_bare_way_solves_the_program():
 @pytest.mark.parametrize(("field", "value"), [("jobs", 0), ("gpus", -1), ("repeats", 0), ("time_limit", 0.0)])
 def test_bad_input(field, value):
     with pytest.raises(eq.InvalidInput, match=field):
-        module.door_rows(**{field: value})
+        module.overhead_rows(**{field: value})
     with pytest.raises(eq.InvalidInput, match="higs"):
         module.measured("higs", 4, 4, 1, 1.0, 0)

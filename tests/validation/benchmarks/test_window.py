@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.validation.benchmarks.window import PAPER_GAPS, random_window, window_rows
+from equipoise.validation.benchmarks.window import PAPER_GAPS, window_rows
+from equipoise.validation.instances.window import random_window
 
 KEYS = {"backend", "form", "wall_s", "cpu_s", "objective", "bound", "gap", "termination"}
 SMALL = {"jobs": 12, "gpus": 8, "rounds": 5}

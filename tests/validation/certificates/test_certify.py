@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import equipoise as eq
+from equipoise import validation
+from equipoise.validation import certificates
 from equipoise.validation.certificates.certify import (
+    PROPERTIES,
     budget_clearing,
     certify,
     duality_gap,
@@ -20,6 +23,7 @@ from equipoise.validation.certificates.certify import (
     optimal_spending,
     price_total,
 )
+from equipoise.validation.certificates.check_result import Certificate, CheckResult, PropertyFails
 from equipoise.validation.certificates.efficiency import maximal_nash_welfare, pareto_optimality
 from equipoise.validation.certificates.fairness import (
     envy_freeness,
@@ -27,8 +31,7 @@ from equipoise.validation.certificates.fairness import (
     proportionality,
     sharing_incentive,
 )
-from equipoise.validation.certificates.finding import Certificate, Finding, PropertyFails
-from equipoise.validation.certificates.market_state import Reading, reach
+from equipoise.validation.certificates.market_state import MarketState, reach
 
 GAP = 1e-8
 FAMILIES = ("static", "sparse", "linear", "leontief", "ces +", "ces -", "cobb-douglas")
@@ -73,7 +76,7 @@ def by_response(market):
         claims = market.arithmetic.claims(allocation)
         bids = (claims / claims.sum(axis=(1, 2), keepdims=True)) ** damping * bids ** (1.0 - damping)
     plan = market.equilibrium(allocation, prices)
-    assert Reading(market, plan).measured_gap < GAP / 2
+    assert MarketState(market, plan).measured_gap < GAP / 2
     return plan
 
 
@@ -274,7 +277,7 @@ ABOUT_PRICES = BAD_PRICES | {"prices in another unit", "a price on what nobody w
 @cache
 def without_prices(family, name):
     market, plan = case(family)
-    return Reading(market, CORRUPTIONS[name](market, plan)[0], gap=GAP)
+    return MarketState(market, CORRUPTIONS[name](market, plan)[0], gap=GAP)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -378,7 +381,7 @@ def feasible_plans(draw):
 def test_no_feasible_plan_violates_anything_by_more_than_its_gap_allows(plan):
     """The tolerances are theorems: at the plan's own gap, whatever it is, everything holds."""
     market, allocation, prices = plan
-    gap = Reading(market, allocation, prices).measured_gap
+    gap = MarketState(market, allocation, prices).measured_gap
     assert gap >= -1e-12
     for check in CHECKERS.values():
         finding = check(market, allocation, prices, gap=max(gap, 0.0))
@@ -399,7 +402,7 @@ def test_the_tolerances_are_reached(share, part, more):
     market = eq.FisherMarket([[1.0], [1.0]], budgets=[share, 1.0 - share])
     mine = share * part if not more else share + (1.0 - share) * part
     allocation = np.array([[mine], [1.0 - mine]])
-    reading = Reading(market, allocation, [1.0])
+    reading = MarketState(market, allocation, [1.0])
     gap = reading.measured_gap
     below, above = reach(reading.shares, gap)
     off = (1.0 - mine / share) if not more else (mine / share - 1.0)
@@ -436,9 +439,29 @@ def test_by_default_a_plan_is_held_to_its_own_gap_but_to_no_more_than_solve_clos
     poor = CORRUPTIONS["one buyer cut by half"](market, plan)[0]
     assert not proportionality(market, poor)
     assert not envy_freeness(market, poor)
-    own = Reading(market, bad).measured_gap
+    own = MarketState(market, bad).measured_gap
     assert own > 0.01
     assert certify(market, bad, gap=own)  # nothing is claimed of it that its own gap does not prove
+
+
+def test_a_result_brings_its_market_its_plan_and_its_gap():
+    market, _ = case("static")
+    coarse = eq.solve(market, backend="highs", rel_gap=1e-2)
+    assert coarse.problem is market
+    certificate = certify(coarse)
+    assert certificate == certify(market, coarse) == certify(market, coarse.plan, gap=coarse.gap)
+    assert certificate.holds
+    assert not certify(coarse, gap=1e-6)
+    worse = replace(coarse, plan=market.equilibrium(0.5 * coarse.plan.allocation, coarse.plan.prices))
+    assert not certify(worse)  # the gap of the solve excuses no other plan
+    closed = replace(eq.solve(market, rel_gap=1e-9), gap=0.0)
+    assert certify(closed) == certify(market, closed.plan, gap=1e-9)
+    unproved = replace(coarse, gap=math.inf)
+    assert str(certify(unproved)) == str(certify(market, coarse.plan))
+    with pytest.raises(eq.NoSolution, match="no plan"):
+        certify(replace(coarse, plan=None))
+    with pytest.raises(eq.InvalidInput, match="market"):
+        certify(eq.solve(eq.OpenShop([[1.0]])))
 
 
 def test_a_bare_allocation_is_judged_at_the_prices_it_implies():
@@ -450,7 +473,7 @@ def test_a_bare_allocation_is_judged_at_the_prices_it_implies():
     assert optimal_spending(market, plan.allocation, plan.prices) == optimal_spending(market, plan)
 
 
-def test_sparse_and_dense_give_the_same_findings():
+def test_sparse_and_dense_give_the_same_results():
     (dense, plan), (sparse, _) = case("static"), case("sparse")
     for name, corrupt in CORRUPTIONS.items():
         allocation, prices = corrupt(dense, plan)
@@ -471,7 +494,7 @@ def test_no_word_of_the_plan_is_believed():
     assert not certify(market, lying, gap=GAP)
 
 
-def test_findings_and_certificates_speak():
+def test_results_and_certificates_print():
     market, plan = case("static")
     good, bad = envy_freeness(market, plan, gap=GAP), envy_freeness(market, np.zeros((4, 6)), gap=GAP)
     assert str(feasibility(market, 2 * plan.allocation)).startswith(
@@ -486,10 +509,10 @@ def test_findings_and_certificates_speak():
     assert len(lines) == len(broken) + 1
     with pytest.raises(PropertyFails, match="no envy: FAILS") as raised:
         broken.require()
-    assert raised.value.findings == broken.failures
+    assert raised.value.failures == broken.failures
     assert not Certificate(())
     with pytest.raises(PropertyFails):
-        Finding(statement="s", source="", holds=False, violation=1.0).require()
+        CheckResult(statement="s", source="", holds=False, violation=1.0).require()
 
 
 @pytest.mark.parametrize(
@@ -526,7 +549,7 @@ def test_an_amount_below_nothing_is_of_no_use_and_does_no_harm(family):
     allocation = np.where(allocation > 1e-12, allocation, -1e-18)
     assert (allocation < 0).any()
     assert certify(market, allocation, gap=GAP)
-    below = Reading(market, np.where(allocation > 0, allocation, -10.0))
+    below = MarketState(market, np.where(allocation > 0, allocation, -10.0))
     assert below.utilities == pytest.approx(plan.utilities)
 
 
@@ -544,3 +567,24 @@ def test_the_callers_own_matrix_is_left_as_it_is():
     given = csr_array((np.ones(3), np.array([2, 0, 0]), np.array([0, 3, 3, 3, 3])), shape=(4, 6))
     feasibility(market, given)
     assert given.indices.tolist() == [2, 0, 0]
+
+
+# -- Names -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_package_exports_every_property_of_a_certificate():
+    assert set(validation.__all__) >= {check.__name__ for check in PROPERTIES}
+    assert all(getattr(validation, check.__name__) is check for check in PROPERTIES)
+    assert set(validation.__all__) <= set(dir(validation))
+    for name in validation.__all__:
+        assert getattr(validation, name).__module__.startswith("equipoise.validation.")
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = validation.no_such_name
+
+
+def test_former_names_warn():
+    with pytest.warns(DeprecationWarning, match="CheckResult"):
+        assert certificates.Finding is CheckResult
+    failure = CheckResult(statement="s", source="", holds=False, violation=1.0)
+    with pytest.warns(DeprecationWarning, match="failures"):
+        assert PropertyFails((failure,)).findings == (failure,)

@@ -21,7 +21,7 @@ from equipoise.validation.certificates.fairness import (
     proportionality,
     sharing_incentive,
 )
-from equipoise.validation.certificates.market_state import Reading
+from equipoise.validation.certificates.market_state import MarketState
 
 # The paper's Corollary 4.0.1, and what is true instead.
 
@@ -117,7 +117,7 @@ def utility(market, buyer, bundle):
 def test_envy_is_what_its_definition_says(plan, gap):
     market, allocation = plan
     finding = envy_freeness(market, allocation, gap=gap)
-    below, above = Reading(market, allocation, gap=gap).reach
+    below, above = MarketState(market, allocation, gap=gap).reach
     envious = False
     for i in range(market.num_buyers):
         for j in range(market.num_buyers):
@@ -153,7 +153,7 @@ def test_shares_are_what_their_definitions_say(plan):
     assert finish_time_fairness(market, allocation) == pytest.approx(
         np.divide(split, own, out=np.full(len(own), np.inf), where=own > 0)
     )
-    below, _ = Reading(market, allocation, gap=1e-4).reach
+    below, _ = MarketState(market, allocation, gap=1e-4).reach
     lacks = 1 - own / (shares * whole)
     assert proportionality(market, allocation, gap=1e-4).holds == (lacks <= below + 1e-13).all()
     rich = shares * market.num_buyers >= 1 - 1e-12
@@ -247,7 +247,7 @@ def test_bad_prices_do_not_make_the_best_allocation_worse():
     """Prices of the wrong goods prove nothing of it; a solve finds others that do."""
     market = eq.FisherMarket([[2.0, 1.0], [1.0, 3.0]], [1.0, 1.0])
     best, wrong = np.eye(2), [1.9, 0.1]
-    assert Reading(market, best, wrong).measured_gap > 0.1
+    assert MarketState(market, best, wrong).measured_gap > 0.1
     for check in (maximal_nash_welfare, pareto_optimality, finish_time_fairness_product):
         assert check(market, best, wrong, gap=1e-6)
     finding = maximal_nash_welfare(market, np.full((2, 2), 0.5), wrong, gap=1e-6)
@@ -263,7 +263,7 @@ def test_without_a_solver_the_plans_own_gap_stands(monkeypatch):
     market = eq.FisherMarket([[2.0, 1.0], [1.0, 3.0]], [1.0, 1.0])
     finding = maximal_nash_welfare(market, np.full((2, 2), 0.5), [1.0, 1.0], gap=1e-6)
     assert not finding
-    assert finding.violation == pytest.approx(Reading(market, np.full((2, 2), 0.5), [1.0, 1.0]).measured_gap)
+    assert finding.violation == pytest.approx(MarketState(market, np.full((2, 2), 0.5), [1.0, 1.0]).measured_gap)
     assert "none here" in str(finding.witness)
 
 
@@ -285,7 +285,7 @@ def test_an_equilibrium_of_other_budgets_is_efficient_and_unfair():
     allocation = (paid / paid.sum(axis=0))[:, :, None]
     assert certify(in_one_round(weights, [99.0, 1.0]), allocation, gap=1e-12)
     equal = in_one_round(weights, [1.0, 1.0])
-    assert Reading(equal, allocation).measured_gap > 0.1
+    assert MarketState(equal, allocation).measured_gap > 0.1
     finding = pareto_optimality(equal, allocation, gap=1e-6)
     assert finding.holds, finding
     assert not sharing_incentive(equal, allocation, gap=1e-6)
@@ -296,7 +296,7 @@ def test_the_bound_on_gains_is_no_less_than_what_is_gained(idle):
     weights = np.array([[0.7, 0.2, 0.1], [0.1, 0.5, 0.4]])
     market = in_one_round(weights, [1.0, 2.0])
     allocation = np.full((2, 3, 1), 0.5) * (1 - idle)
-    found = dominating(Reading(market, allocation, gap=1e-6), 10.0)
+    found = dominating(MarketState(market, allocation, gap=1e-6), 10.0)
     gained = market.utilities_at(found.allocation) / market.utilities_at(allocation) - 1
     assert gained.min() > 0.05
     assert found.bound >= market.budgets / 3 @ gained

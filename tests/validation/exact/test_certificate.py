@@ -36,7 +36,7 @@ def test_it_closes_and_is_an_equilibrium_to_the_last_digit(market, backend):
         pytest.importorskip("clarabel")
     exact = exact_certificate(market, eq.solve(market, backend=backend, rel_gap=1e-8).plan)
     assert exact, exact.reason
-    assert exact.finding.holds
+    assert exact.check_result.holds
     # Each condition once more, written out, in rationals.
     price, amount = exact.prices, exact.allocation
     worth = [[Fraction(u) for u in row] for row in market.utilities]
@@ -75,7 +75,7 @@ def test_it_needs_only_who_buys_what():
     exact = exact_certificate(market, plan)
     rough = plan.allocation * (1 + 0.01 * rng.random(plan.allocation.shape)) + 1e-6
     assert exact_certificate(market, rough).prices == exact.prices
-    assert "within" in str(exact.finding)
+    assert "within" in str(exact.check_result)
 
 
 def test_numbers_that_floats_round_are_taken_as_they_are_or_as_given():
@@ -109,10 +109,10 @@ def test_it_says_why_it_cannot(market):
     """From an allocation of nothing, or of everything to the first, it finds the equilibrium or gives the reason."""
     for allocation in (np.zeros(market.utilities.shape), np.eye(market.num_buyers)[:, :1] * market.capacities):
         exact = exact_certificate(market, allocation)
-        assert bool(exact) == exact.finding.holds == (exact.reason == "") == bool(exact.prices)
+        assert bool(exact) == exact.check_result.holds == (exact.reason == "") == bool(exact.prices)
         if not exact:
-            assert np.isinf(exact.finding.violation)
-            assert exact.reason in str(exact.finding)
+            assert np.isinf(exact.check_result.violation)
+            assert exact.reason in str(exact.check_result)
             with pytest.raises(eq.UnsupportedProblem, match="no exact equilibrium"):
                 _ = exact.plan
 

@@ -1,1 +1,1 @@
-"""Shockwave's tables and figures, made again."""
+"""The experiments of the Shockwave paper, reproduced."""

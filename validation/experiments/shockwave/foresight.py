@@ -1,4 +1,4 @@
-"""What a scheduler sees too late: Figure 2 (late re-prioritising) and Figure 5 (the predictor)."""
+"""Late re-prioritising of jobs that change (Figure 2), and the errors of the predictors (Figure 5)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from ....heuristics.prediction.predictors import Predictor, predict
 from ....heuristics.registry import make_policy
 from ....simulation.rounds.policy import RoundPolicy, RoundState, Schedule, Shares
 from ...benchmarks.prediction import prediction_rows
+from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
+from .paper import cluster_gpus
 from .plots import Curves
-from .run import UNFAIR, Case, Claim, Outcome, Setup, named, run_cases, workload
+from .run import UNFAIR, SimulationCase, named, run_cases, workload
 
 WATCHED: tuple[Predictor, ...] = ("greedy", "restatement", "oracle")
 
@@ -43,7 +45,7 @@ class Watched:
         return self.policy.due(state)
 
     def decide(self, state: RoundState) -> Shares | Schedule:
-        """Note what each predictor says, and ask the policy."""
+        """Record the prediction of each predictor, and call the policy."""
         for job in state.jobs:
             known = job.state
             foreseen = (predict(known, predictor).remaining_s for predictor in WATCHED)
@@ -52,18 +54,19 @@ class Watched:
         return self.policy.decide(state)
 
 
-def figure_2(setup: Setup) -> Outcome:
+def figure_2(settings: ExperimentSettings) -> ExperimentOutcome:
     """When a reactive scheduler sees that a job that will speed up is behind, and when an oracle does."""
-    gpus = setup.total_gpus
-    traces = {seed: workload(setup.jobs, seed, gpus=gpus) for seed in setup.seeds}
-    watched = {seed: Watched(make_policy("themis-filter")) for seed in setup.seeds}
+    gpus = cluster_gpus(settings)
+    traces = {seed: workload(settings.jobs, seed, gpus=gpus) for seed in settings.seeds}
+    watched = {seed: Watched(make_policy("themis-filter")) for seed in settings.seeds}
     cases = {("greedy", seed): (trace, partial(watched.__getitem__, seed)) for seed, trace in traces.items()} | {
         (name, seed): (trace, named("themis-filter", predictor=name))
         for name in WATCHED[1:]
         for seed, trace in traces.items()
     }
     results = run_cases(
-        {key: Case(trace=trace, gpus=gpus, policy=maker) for key, (trace, maker) in cases.items()}, setup.on_step
+        {key: SimulationCase(trace=trace, gpus=gpus, policy=maker) for key, (trace, maker) in cases.items()},
+        settings.on_step,
     )
     rows: list[dict[str, Any]] = [
         {"seed": seed, "job": job} | alarm
@@ -72,26 +75,27 @@ def figure_2(setup: Setup) -> Outcome:
         if (alarm := late_alarms(np.array(history))) is not None
     ]
     if not rows:
-        return Outcome(rows=[], skipped="no job fell behind before a change: try another --seed, or more --jobs")
+        no_case = "no job fell behind before a change: try another --seed, or more --jobs"
+        return ExperimentOutcome(rows=[], skipped=no_case)
     late = {name: float(np.mean([row[f"{name} late s"] for row in rows])) for name in WATCHED[:2]}
     missed = {name: float(np.mean([row[f"{name} missed %"] for row in rows])) for name in WATCHED[:2]}
     unfair = {
-        name: float(np.mean([_unfair_dynamic(results[name, seed].jobs) for seed in setup.seeds])) for name in WATCHED
+        name: float(np.mean([_unfair_dynamic(results[name, seed].jobs) for seed in settings.seeds])) for name in WATCHED
     }
     claims = (
-        Claim(
-            says="today's speed shows late that a job is behind which will yet speed up",
+        PaperClaim(
+            statement="today's speed shows late that a job is behind which will yet speed up",
             holds=late["greedy"] > 0,
             numbers=f"{late['greedy']:.0f} s after its true course on average over {len(rows)} jobs, and not in "
             f"{missed['greedy']:.0f}% of the rounds in which that does",
         ),
-        Claim(
-            says="the predictor shows it sooner",
+        PaperClaim(
+            statement="the predictor shows it sooner",
             holds=late["restatement"] < late["greedy"],
             numbers=f"{late['restatement']:.0f} s late, not in {missed['restatement']:.0f}% of the rounds",
         ),
-        Claim(
-            says="so fewer of the jobs that change end unfair when the filter knows their course",
+        PaperClaim(
+            statement="so fewer of the jobs that change end unfair when the filter knows their course",
             holds=unfair["oracle"] < unfair["greedy"],
             numbers=", ".join(f"{name} {share:.1f}%" for name, share in unfair.items()),
         ),
@@ -108,11 +112,11 @@ def figure_2(setup: Setup) -> Outcome:
         curves=curves,
         reference=UNFAIR,
     )
-    return Outcome(rows=rows, claims=claims, plots=(plot,))
+    return ExperimentOutcome(rows=rows, claims=claims, plots=(plot,))
 
 
 def late_alarms(history: np.ndarray[Any, Any]) -> dict[str, float] | None:
-    """Return how late each predictor says that a job is unfair, and how often not; None if an oracle never does.
+    """Return how late each predictor shows a job to be unfair, and how often it does not; None if an oracle never does.
 
     Parameters
     ----------
@@ -130,8 +134,8 @@ def late_alarms(history: np.ndarray[Any, Any]) -> dict[str, float] | None:
     first = int(np.flatnonzero(true)[0])
     alarm = {"alarm s": float(history[first, 0])}
     for place, name in enumerate(WATCHED[:2]):
-        says = history[first:, 2 + place] > UNFAIR
-        when = history[first + int(np.argmax(says)), 0] if says.any() else history[-1, 0]
+        unfair = history[first:, 2 + place] > UNFAIR
+        when = history[first + int(np.argmax(unfair)), 0] if unfair.any() else history[-1, 0]
         alarm[f"{name} late s"] = float(when - history[first, 0])
         alarm[f"{name} missed %"] = float(100 * np.mean(history[true, 2 + place] <= UNFAIR))
     return alarm
@@ -141,15 +145,15 @@ def _unfair_dynamic(jobs: Any) -> float:
     return float(100 * np.mean(jobs.loc[jobs["mode"] != "static", "ftf"] > UNFAIR))
 
 
-def figure_5(setup: Setup) -> Outcome:
+def figure_5(settings: ExperimentSettings) -> ExperimentOutcome:
     """The predictors' errors against progress."""
     measured = []
-    for place, seed in enumerate(setup.seeds):
+    for place, seed in enumerate(settings.seeds):
         measured.append(
-            prediction_rows(jobs=setup.jobs, seed=seed, points=10, predictors=("restatement", "bayes", "greedy"))
+            prediction_rows(jobs=settings.jobs, seed=seed, points=10, predictors=("restatement", "bayes", "greedy"))
         )
-        if setup.on_step is not None:
-            setup.on_step(place + 1, setup.repeats)
+        if settings.on_step is not None:
+            settings.on_step(place + 1, settings.repeats)
     rows: list[dict[str, Any]] = [
         same[0] | {name: float(np.mean([float(row[name] or 0.0) for row in same])) for name in ("duration", "runtime")}
         for same in zip(*measured, strict=True)
@@ -158,14 +162,14 @@ def figure_5(setup: Setup) -> Outcome:
     error = {name: float(row["duration"]) for name, row in means.items()}
     accuracy = {name: 1 - float(row["runtime"]) for name, row in means.items()}
     claims = (
-        Claim(
-            says="the restatement rule errs less over regime durations than Bayes and than today's speed",
+        PaperClaim(
+            statement="the restatement rule errs less over regime durations than Bayes and than today's speed",
             holds=error["restatement"] < min(error["bayes"], error["greedy"]),
             numbers=", ".join(f"{name} {error[name]:.3f}" for name in ("restatement", "bayes", "greedy"))
             + " (paper: 0.06)",
         ),
-        Claim(
-            says="run times are foreseen to 84% or better",
+        PaperClaim(
+            statement="run times are foreseen to 84% or better",
             holds=accuracy["restatement"] >= 0.84,
             numbers=", ".join(f"{name} {accuracy[name]:.3f}" for name in ("restatement", "bayes", "greedy")),
         ),
@@ -178,4 +182,4 @@ def figure_5(setup: Setup) -> Outcome:
         for name in means
     }
     plot = Curves(title="Prediction", x_axis="progress", y_axis="error of regime durations", curves=curves)
-    return Outcome(rows=rows, claims=claims, plots=(plot,))
+    return ExperimentOutcome(rows=rows, claims=claims, plots=(plot,))

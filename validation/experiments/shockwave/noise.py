@@ -1,4 +1,4 @@
-"""How wrong predictions hurt Shockwave's planner (Figure 13)."""
+"""The effect of wrong predictions on Shockwave's planner (Figure 13)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ....formulations.checks import as_real
 from ....heuristics.registry import make_policy
 from ....simulation.job_state import JobState
 from ....simulation.rounds.policy import RoundJob, RoundPolicy, RoundState, Schedule, Shares
+from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from .planner import lines, listed, on_workloads
-from .run import Claim, Outcome, Setup
 
 NOISES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
-def figure_13(setup: Setup) -> Outcome:
+def figure_13(settings: ExperimentSettings) -> ExperimentOutcome:
     """Wrong foresight: the true regimes to come with noise on how many epochs each lasts, or on speeds too.
 
     A planner that never measures speeds is run beside, to show what measuring is worth.
@@ -27,9 +27,9 @@ def figure_13(setup: Setup) -> Outcome:
     kinds = {"regimes": (False, True), "speeds": (True, True), "speeds, not measured": (True, False)}
     settings = [(of, noise) for of in kinds for noise in NOISES]
     makers: dict[str, Callable[[], RoundPolicy]] = {
-        f"{of} {noise:g}": partial(_misled, noise, setup.seed, *kinds[of]) for of, noise in settings
+        f"{of} {noise:g}": partial(_misled, noise, settings.seed, *kinds[of]) for of, noise in settings
     }
-    found, _ = on_workloads(setup, makers)
+    found, _ = on_workloads(settings, makers)
     rows: list[dict[str, Any]] = [
         {"noise on": of, "noise": noise} | {name: row[name] for name in row if name != "policy"}
         for (of, noise), row in zip(settings, found, strict=True)
@@ -40,8 +40,8 @@ def figure_13(setup: Setup) -> Outcome:
         for words, names in {"efficiency": ("makespan s", "mean jct s"), "fairness": ("worst ftf",)}.items():
             worse = {name: [row[name] / mine[0][name] for row in mine] for name in names}
             claims.append(
-                Claim(
-                    says=f"{where}: {words} suffers gently, by at most 10% at 40% noise and 30% at 100%",
+                PaperClaim(
+                    statement=f"{where}: {words} suffers gently, by at most 10% at 40% noise and 30% at 100%",
                     holds=all(
                         value <= (1.1 if noise <= 0.4 else 1.3)
                         for values in worse.values()
@@ -55,7 +55,7 @@ def figure_13(setup: Setup) -> Outcome:
         for place, of in enumerate(kinds)
         for plot in lines(rows[place * len(NOISES) : (place + 1) * len(NOISES)], NOISES, f"noise on {of}")
     ]
-    return Outcome(rows=rows, claims=tuple(claims), plots=tuple(plots))
+    return ExperimentOutcome(rows=rows, claims=tuple(claims), plots=tuple(plots))
 
 
 def _misled(noise: float, seed: int, speeds: bool, measured: bool) -> RoundPolicy:

@@ -1,4 +1,4 @@
-"""What moves Shockwave's planner: foresight (Figure 4), its weights and window (k, lambda, T), its time (12)."""
+"""Shockwave's planner: foresight (Figure 4), sweeps of its weights and window (k, lambda, T), solver time (12)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ import numpy as np
 from ....simulation import Profiles, Trace
 from ....simulation.rounds.policy import RoundPolicy
 from ....solvers.solve import solve
-from ...benchmarks.window import PAPER_GAPS, random_window
+from ...benchmarks.window import PAPER_GAPS
+from ...instances.window import random_window
+from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
+from .paper import cluster_gpus
 from .plots import Bars, Curves
-from .run import Case, Claim, Outcome, Setup, compared, metric_row, named, run_cases, workload
+from .run import SimulationCase, compared, metric_row, named, run_cases, workload
 from .settings import PAPER
 
 POWERS = (1.0, 2.0, 5.0, 10.0)
@@ -33,23 +36,23 @@ FORESIGHT = {
 }
 
 
-def figure_4(setup: Setup) -> Outcome:
+def figure_4(settings: ExperimentSettings) -> ExperimentOutcome:
     """Blind to changes, reactive, and proactive, all with the same planner: small examples, and the workload."""
     own = {name: named("shockwave", **options) for name, options in FORESIGHT.items()}
     paper = {f"T={PAPER_WINDOW} {name}": named("shockwave", **PAPER, **options) for name, options in FORESIGHT.items()}
-    small = list(examples(np.random.default_rng(setup.seed), EXAMPLES))
-    gpus = setup.total_gpus
-    traces = [workload(setup.jobs, seed, gpus=gpus) for seed in setup.seeds]
+    small = list(examples(np.random.default_rng(settings.seed), EXAMPLES))
+    gpus = cluster_gpus(settings)
+    traces = [workload(settings.jobs, seed, gpus=gpus) for seed in settings.seeds]
     cases = {
-        ("examples", name, place): Case(trace=trace, gpus=2, policy=maker, profiles=profiles)
+        ("examples", name, place): SimulationCase(trace=trace, gpus=2, policy=maker, profiles=profiles)
         for name, maker in own.items()
         for place, (trace, profiles) in enumerate(small)
     } | {
-        ("workload", name, place): Case(trace=trace, gpus=gpus, policy=maker)
+        ("workload", name, place): SimulationCase(trace=trace, gpus=gpus, policy=maker)
         for name, maker in (own | paper).items()
         for place, trace in enumerate(traces)
     }
-    results = run_cases(cases, setup.on_step)
+    results = run_cases(cases, settings.on_step)
     rows: list[dict[str, Any]] = [
         {"of": of, "policy": name} | metric_row([results[of, name, place] for place in range(count)])
         for of, names, count in (("examples", own, EXAMPLES), ("workload", own | paper, len(traces)))
@@ -58,13 +61,13 @@ def figure_4(setup: Setup) -> Outcome:
     spans = {row["policy"]: row["makespan s"] for row in rows[: len(own)]}
     numbers = ", ".join(f"{name} {span:.0f} s" for name, span in spans.items())
     claims = (
-        Claim(
-            says="the more is foreseen, the shorter is the makespan",
+        PaperClaim(
+            statement="the more is foreseen, the shorter is the makespan",
             holds=spans["oracle"] < spans["proactive"] < spans["reactive"] < spans["agnostic"],
             numbers=numbers,
         ),
-        Claim(
-            says="proactive is nearer to what could be had with true foresight than to agnostic",
+        PaperClaim(
+            statement="proactive is nearer to what could be had with true foresight than to agnostic",
             holds=spans["proactive"] - spans["oracle"] < spans["agnostic"] - spans["proactive"],
             numbers=", ".join(f"{name} {span / spans['oracle']:.3f}x" for name, span in spans.items()),
         ),
@@ -73,7 +76,7 @@ def figure_4(setup: Setup) -> Outcome:
         _bars(rows[: len(own)], f"{EXAMPLES} examples of four jobs", "proactive"),
         _bars(rows[len(own) : 2 * len(own)], "The workload", "proactive"),
     )
-    return Outcome(rows=rows, claims=claims, plots=plots)
+    return ExperimentOutcome(rows=rows, claims=claims, plots=plots)
 
 
 def examples(rng: np.random.Generator, count: int) -> Iterator[tuple[Trace, Profiles]]:
@@ -106,49 +109,51 @@ def examples(rng: np.random.Generator, count: int) -> Iterator[tuple[Trace, Prof
         yield trace, profiles
 
 
-def sweep_power(setup: Setup) -> Outcome:
+def sweep_power(settings: ExperimentSettings) -> ExperimentOutcome:
     """The power k of unfairness in the objective, in the paper's window; the ends also in the default one."""
-    rows, rest = _setting(setup, "ftf_power", POWERS)
+    rows, rest = _setting(settings, "ftf_power", POWERS)
     claims = (
-        Claim(
-            says="a larger k is fairer: the worst case and the unfair jobs at 10 are below those at 1",
+        PaperClaim(
+            statement="a larger k is fairer: the worst case and the unfair jobs at 10 are below those at 1",
             holds=rows[-1]["worst ftf"] < rows[0]["worst ftf"] and rows[-1]["unfair %"] < rows[0]["unfair %"],
             numbers="worst ftf " + _each(rows, "worst ftf") + "; unfair " + _each(rows, "unfair %", "%"),
         ),
-        Claim(
-            says="and costs makespan: that at 10 is longer than that at 1, by at most 10%",
+        PaperClaim(
+            statement="and costs makespan: that at 10 is longer than that at 1, by at most 10%",
             holds=rows[0]["makespan s"] < rows[-1]["makespan s"] <= 1.1 * rows[0]["makespan s"],
             numbers="makespan " + _each(rows, "makespan s", " s"),
         ),
     )
-    return Outcome(rows=[*rows, *rest], claims=claims, plots=lines(rows, POWERS, "k"))
+    return ExperimentOutcome(rows=[*rows, *rest], claims=claims, plots=lines(rows, POWERS, "k"))
 
 
-def sweep_weight(setup: Setup) -> Outcome:
+def sweep_weight(settings: ExperimentSettings) -> ExperimentOutcome:
     """The weight lambda of the makespan in the objective, in the paper's window; the ends also in the default one."""
-    rows, rest = _setting(setup, "makespan_weight", WEIGHTS)
+    rows, rest = _setting(settings, "makespan_weight", WEIGHTS)
     claims = (
-        Claim(
-            says="a larger lambda buys makespan: at 10 it is shorter than at 1e-4",
+        PaperClaim(
+            statement="a larger lambda buys makespan: at 10 it is shorter than at 1e-4",
             holds=rows[-1]["makespan s"] < rows[0]["makespan s"],
             numbers="makespan " + _each(rows, "makespan s", " s"),
         ),
-        Claim(
-            says="and costs fairness: more jobs are unfair at 10 than at 1e-4",
+        PaperClaim(
+            statement="and costs fairness: more jobs are unfair at 10 than at 1e-4",
             holds=rows[-1]["unfair %"] > rows[0]["unfair %"],
             numbers="unfair " + _each(rows, "unfair %", "%"),
         ),
     )
-    return Outcome(rows=[*rows, *rest], claims=claims, plots=lines(rows, WEIGHTS, "lambda", log_x=True))
+    return ExperimentOutcome(rows=[*rows, *rest], claims=claims, plots=lines(rows, WEIGHTS, "lambda", log_x=True))
 
 
-def _setting(setup: Setup, option: str, values: Sequence[float]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _setting(
+    settings: ExperimentSettings, option: str, values: Sequence[float]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return rows for each value of an option in the paper's window, and for its least and largest by default."""
     makers: dict[tuple[int | str, float], Callable[[], RoundPolicy]] = {
         (PAPER_WINDOW, value): named("shockwave", **{**PAPER, option: value}) for value in values
     }
     makers |= {("default", value): named("shockwave", **{option: value}) for value in (values[0], values[-1])}
-    found, _ = on_workloads(setup, {f"{rounds} {value:g}": maker for (rounds, value), maker in makers.items()})
+    found, _ = on_workloads(settings, {f"{rounds} {value:g}": maker for (rounds, value), maker in makers.items()})
     rows = [
         {"T": rounds, option: value} | {name: row[name] for name in row if name != "policy"}
         for (rounds, value), row in zip(makers, found, strict=True)
@@ -160,64 +165,66 @@ def _each(rows: Sequence[Mapping[str, Any]], name: str, unit: str = "") -> str:
     return listed([list(row.values())[1] for row in rows], [row[name] for row in rows], unit)
 
 
-def sweep_window(setup: Setup) -> Outcome:
+def sweep_window(settings: ExperimentSettings) -> ExperimentOutcome:
     """The rounds T of a window: the paper's 20 and 30, and farther sight, up to this library's default."""
     makers = {f"{rounds}": named("shockwave", **{**PAPER, "rounds": rounds}) for rounds in WINDOWS} | {
         "default": named("shockwave")
     }
-    rows, _ = on_workloads(setup, makers)
+    rows, _ = on_workloads(settings, makers)
     measures = ("makespan s", "mean jct s", "unfair %")
     by_window = {words: [row[words] for row in rows[:-1]] for words in measures}
     claims = (
-        Claim(
-            says="farther sight is better: makespan, mean completion and unfair jobs fall with T, or stay",
+        PaperClaim(
+            statement="farther sight is better: makespan, mean completion and unfair jobs fall with T, or stay",
             holds=all(values == sorted(values, reverse=True) for values in by_window.values()),
             numbers="; ".join(f"{words} {listed(WINDOWS, values)}" for words, values in by_window.items()),
         ),
     )
-    return Outcome(rows=rows, claims=claims, plots=lines(rows[:-1], WINDOWS, "T"))
+    return ExperimentOutcome(rows=rows, claims=claims, plots=lines(rows[:-1], WINDOWS, "T"))
 
 
-def figure_12(setup: Setup) -> Outcome:
+def figure_12(settings: ExperimentSettings) -> ExperimentOutcome:
     """Seconds and certified gap of one window of 20 rounds on 256 GPUs, beside the gaps that the paper prints."""
     rows: list[dict[str, Any]] = []
     solve(random_window(np.random.default_rng(0), jobs=20, gpus=16), rel_gap=1e-4)  # compiles the kernels
     for place, (jobs, paper_gap) in enumerate(PAPER_GAPS.items()):
-        for repeat in range(max(3, setup.repeats)):
-            window = random_window(np.random.default_rng(setup.seed + repeat), jobs=jobs, gpus=256)
+        for repeat in range(max(3, settings.repeats)):
+            window = random_window(np.random.default_rng(settings.seed + repeat), jobs=jobs, gpus=256)
             wall, cpu = time.perf_counter(), time.process_time()
             result = solve(window, rel_gap=1e-4, time_limit=15.0)
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-            row = {"jobs": jobs, "seed": setup.seed + repeat, "wall s": wall, "cpu s": cpu, "gap": result.gap}
+            row = {"jobs": jobs, "seed": settings.seed + repeat, "wall s": wall, "cpu s": cpu, "gap": result.gap}
             rows.append(row | {"backend": result.backend, "paper s": 15.0, "paper gap": paper_gap})
-        if setup.on_step is not None:
-            setup.on_step(place + 1, len(PAPER_GAPS))
+        if settings.on_step is not None:
+            settings.on_step(place + 1, len(PAPER_GAPS))
     sizes = list(PAPER_GAPS)
     slowest = {jobs: max(row["wall s"] for row in rows if row["jobs"] == jobs) for jobs in sizes}
     gaps = {jobs: max(row["gap"] for row in rows if row["jobs"] == jobs) for jobs in sizes}
     medians = [statistics.median(row["wall s"] for row in rows if row["jobs"] == jobs) for jobs in sizes]
     claims = (
-        Claim(
-            says="the planner's time stays well within a round: under 1% of 120 s (the paper: 15 s)",
+        PaperClaim(
+            statement="the planner's time stays well within a round: under 1% of 120 s (the paper: 15 s)",
             holds=max(slowest.values()) < 1.2,
             numbers=", ".join(f"{jobs} jobs {seconds:.3f} s" for jobs, seconds in slowest.items()),
         ),
-        Claim(
-            says="the gap stays below the paper's at every size",
+        PaperClaim(
+            statement="the gap stays below the paper's at every size",
             holds=all(gaps[jobs] < paper for jobs, paper in PAPER_GAPS.items()),
             numbers=", ".join(f"{jobs} jobs {gaps[jobs]:.1e} against {PAPER_GAPS[jobs]:.1e}" for jobs in sizes),
         ),
     )
     curves = {"median": (sizes, medians), "slowest": (sizes, list(slowest.values()))}
     plot = Curves(title="One window on 256 GPUs; the paper's took 15 s", x_axis="jobs", y_axis="s", curves=curves)
-    return Outcome(rows=rows, claims=claims, plots=(plot,))
+    return ExperimentOutcome(rows=rows, claims=claims, plots=(plot,))
 
 
-def on_workloads(setup: Setup, makers: Mapping[str, Callable[[], RoundPolicy]]) -> tuple[list[dict[str, Any]], Any]:
-    """Run every policy on the setup's workloads; as `compared`."""
-    gpus = setup.total_gpus
-    traces = [workload(setup.jobs, seed, gpus=gpus) for seed in setup.seeds]
-    return compared(makers, traces, gpus, setup.on_step)
+def on_workloads(
+    settings: ExperimentSettings, makers: Mapping[str, Callable[[], RoundPolicy]]
+) -> tuple[list[dict[str, Any]], Any]:
+    """Run every policy on the workloads of the settings, as `compared` does."""
+    gpus = cluster_gpus(settings)
+    traces = [workload(settings.jobs, seed, gpus=gpus) for seed in settings.seeds]
+    return compared(makers, traces, gpus, settings.on_step)
 
 
 def listed(values: Sequence[float], measured: Sequence[float], unit: str = "") -> str:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ....formulations.plotting.allocation import COLOURS
+import numpy as np
+
+from ....formulations.arrays import Floats
+from ....formulations.plotting.svg import (
+    Frame,
+    bar,
+    bar_legend,
+    document,
+    job_colour,
+    legend,
+    rule,
+    short,
+    text,
+)
 
 # Sizes in pixels.
-_LEFT, _TOP, _WIDTH, _HEIGHT, _RIGHT, _BOTTOM = 70, 34, 600, 220, 170, 50
+_LEFT, _TOP, _WIDTH, _HEIGHT, _RIGHT, _BOTTOM = 70, 34, 600, 220, 190, 50
 _ROW = 6.0
-_STYLE = (
-    "svg{font:12px system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;color:#1b2330;background:#fff}"
-    "text{fill:currentColor}.soft{opacity:.65}.axis{stroke:currentColor;opacity:.25}"
-    "@media(prefers-color-scheme:dark){svg{color:#e6ebf2;background:#171e27}}"
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,38 +54,23 @@ class Curves:
 
     def svg(self) -> str:
         """Return the plot as an SVG document."""
-        places = [
-            (self._x(x), y)
-            for xs, ys in self.curves.values()
-            for x, y in zip(xs, ys, strict=True)
-            if math.isfinite(x) and math.isfinite(y)
-        ]
-        low, high = min((x for x, _ in places), default=0.0), max((x for x, _ in places), default=1.0)
-        top = max([y for _, y in places] + [self.reference or 0.0]) or 1.0
-        wide = high - low or 1.0
-        parts = list(_frame(self.title, self.y_axis, top, list(self.curves), _HEIGHT))
-        for value in _ticks(low, high, self.log_x):
-            x, label = _LEFT + _WIDTH * (value - low) / wide, f"{10**value if self.log_x else value:.6g}"
-            parts.append(_text(x, _TOP + _HEIGHT + 16, label, "soft", "middle"))
-        parts.append(_text(_LEFT + _WIDTH / 2, _TOP + _HEIGHT + 34, self.x_axis, "soft", "middle"))
-        parts += _level(self.reference, top)
-        for row, (name, (xs, ys)) in enumerate(self.curves.items()):
-            points: list[tuple[float, float]] = []
-            for x, y in zip(xs, ys, strict=True):
-                if math.isfinite(x) and math.isfinite(y):
-                    at = _LEFT + _WIDTH * (self._x(x) - low) / wide, _TOP + _HEIGHT * (1 - y / top)
-                    points += [(at[0], points[-1][1]), at] if self.steps and points else [at]
-            line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-            parts.append(
-                f'<polyline points="{line}" fill="none" stroke="{_colour(row)}" stroke-width="1.8">'
-                f"<title>{html.escape(name)}</title></polyline>"
-            )
-            if not self.steps:
-                parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{_colour(row)}"/>' for x, y in points]
-        return _document(parts, _TOP + _HEIGHT + _BOTTOM)
+        curves = {name: self._points(*points) for name, points in self.curves.items()}
+        known_x = np.concatenate([x for x, _ in curves.values()] or [np.zeros(0)])
+        known_y = np.concatenate([y for _, y in curves.values()] or [np.zeros(0)])
+        low, high = (float(known_x.min()), float(known_x.max())) if len(known_x) else (0.0, 1.0)
+        frame = _frame(max(float(known_y.max(initial=0.0)), self.reference or 0.0), low, high)
+        parts = [_title(self.title, self.y_axis), *frame.y_axis(), *frame.x_axis(self.x_axis, log=self.log_x)]
+        if self.reference is not None:
+            parts.append(frame.level(self.reference))
+        for series, (name, (x, y)) in enumerate(curves.items()):
+            if len(x):
+                parts += [frame.steps(x, y, series, name)] if self.steps else frame.curve(x, y, series, name)
+        return _document(self.title, [*parts, *legend(frame.right + 16, _TOP + 5, _names(self.curves))], frame.bottom)
 
-    def _x(self, x: float) -> float:
-        return math.log10(x) if self.log_x else x
+    def _points(self, xs: Sequence[float], ys: Sequence[float]) -> tuple[Floats, Floats]:
+        x, y = np.asarray(xs, dtype=np.float64), np.asarray(ys, dtype=np.float64)
+        known = np.isfinite(x) & np.isfinite(y)
+        return np.log10(x[known]) if self.log_x else x[known], y[known]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,24 +97,27 @@ class Bars:
     def svg(self) -> str:
         """Return the plot as an SVG document."""
         heights = [value for values in self.series.values() for value in values if math.isfinite(value)]
-        top = max([*heights, self.reference or 0.0]) or 1.0
-        parts = list(_frame(self.title, self.y_axis, top, list(self.series), _HEIGHT))
-        group, bar = _WIDTH / len(self.groups), 0.84 * _WIDTH / len(self.groups) / len(self.series)
-        for row, (name, values) in enumerate(self.series.items()):
+        frame = _frame(max([*heights, self.reference or 0.0]))
+        parts = [_title(self.title, self.y_axis), *frame.y_axis()]
+        parts.append(rule(frame.left, frame.bottom, frame.right, frame.bottom, "base"))
+        group, wide = _WIDTH / len(self.groups), 0.84 * _WIDTH / len(self.groups) / len(self.series)
+        for series, (name, values) in enumerate(self.series.items()):
             for place, (label, value) in enumerate(zip(self.groups, values, strict=True)):
                 if math.isfinite(value):
-                    x, tall = _LEFT + (place + 0.08) * group + row * bar, _HEIGHT * max(0.0, value) / top
+                    x, y = _LEFT + (place + 0.08) * group + series * wide, float(frame.y(max(0.0, value)))
                     tip = f"{name}, {label}: {value:.4g}"
-                    parts.append(_bar(x, _TOP + _HEIGHT - tall, 0.92 * bar, tall, _colour(row), tip))
+                    parts.append(bar(x, y, 0.92 * wide, frame.bottom - y, series, tip))
         for place, label in enumerate(self.groups):
-            parts.append(_text(_LEFT + (place + 0.5) * group, _TOP + _HEIGHT + 16, label, "soft", "middle"))
-        parts += _level(self.reference, top)
-        return _document(parts, _TOP + _HEIGHT + _BOTTOM)
+            parts.append(text(_LEFT + (place + 0.5) * group, frame.bottom + 15, label, "quiet", "middle"))
+        if self.reference is not None:
+            parts.append(frame.level(self.reference))
+        named = bar_legend(frame.right + 16, _TOP + 5, _names(self.series))
+        return _document(self.title, [*parts, *named], frame.bottom)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """Who runs in which round: a row for each job in the order given, a bar for each stretch of rounds.
+    """Jobs over rounds: a row for each job in the order given, a bar for each stretch of rounds.
 
     Attributes
     ----------
@@ -140,28 +135,22 @@ class Schedule:
     def svg(self) -> str:
         """Return the plot as an SVG document."""
         row = max(_ROW, min(18.0, 200 / max(1, len(self.jobs))))
-        tall = row * len(self.jobs)
-        step = _WIDTH / max(1, len(self.rounds))
-        parts = [_text(_LEFT, _TOP - 12, self.title)]
+        limit = max(1, len(self.rounds))
+        frame = Frame(left=_LEFT, top=_TOP, width=_WIDTH, height=row * len(self.jobs), x_limit=limit)
+        step, few = _WIDTH / limit, len(self.jobs) <= 20
+        parts = [text(_LEFT, _TOP - 12, self.title), *frame.x_axis("round")]
+        parts.append(rule(_LEFT, frame.bottom, frame.right, frame.bottom, "base"))
         for place, job in enumerate(self.jobs):
             y = _TOP + place * row
-            if len(self.jobs) <= 20:
-                parts.append(_text(_LEFT - 6, y + row - 4, str(job), "soft", "end"))
+            if few:
+                parts.append(text(_LEFT - 6, y + row - 5, short(str(job), 10), "quiet", "end"))
             for start, end, gpus in _stretches(self.rounds, job):
                 tip = f"job {job}: rounds {start} to {end - 1} on {gpus} GPUs"
-                wide = (end - start) * step
-                parts.append(_bar(_LEFT + start * step, y, wide - 0.5, 0.85 * row, _colour(place % 7), tip))
-                if len(self.jobs) <= 20:
-                    parts.append(_text(_LEFT + (start + end) / 2 * step, y + row - 5, str(gpus), "", "middle"))
-        parts.append(
-            f'<line class="axis" x1="{_LEFT}" x2="{_LEFT + _WIDTH}" y1="{_TOP + tall:g}" y2="{_TOP + tall:g}"/>'
-        )
-        parts += [
-            _text(_LEFT + value * step, _TOP + tall + 16, f"{value:g}", "soft", "middle")
-            for value in _ticks(0.0, float(len(self.rounds)), False)
-        ]
-        parts.append(_text(_LEFT + _WIDTH / 2, _TOP + tall + 34, "round", "soft", "middle"))
-        return _document(parts, _TOP + tall + _BOTTOM)
+                wide = (end - start) * step - 0.5
+                parts.append(bar(_LEFT + start * step, y, wide, 0.85 * row, job_colour(place), tip))
+                if few:
+                    parts.append(text(_LEFT + (start + end) / 2 * step, y + row - 5, str(gpus), "inside", "middle"))
+        return _document(self.title, parts, frame.bottom)
 
 
 Plot = Curves | Bars | Schedule
@@ -178,53 +167,18 @@ def _stretches(rounds: Sequence[Mapping[Any, int]], job: str | int) -> Iterator[
             start = place
 
 
-def _ticks(low: float, high: float, log: bool) -> list[float]:
-    """Return at most about seven round values within the range; whole decades on a logarithmic axis of two or more."""
-    if log and high - low >= 2:
-        return [float(place) for place in range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1)]
-    if not high > low:
-        return [low]
-    unit = 10.0 ** math.floor(math.log10((high - low) / 4))
-    step = next(unit * factor for factor in (1, 2, 5, 10) if (high - low) / (unit * factor) <= 7)
-    return [place * step for place in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+def _frame(y_limit: float, low: float = 0.0, high: float = 1.0) -> Frame:
+    x_limit = high if high > low else low + 1.0
+    return Frame(left=_LEFT, top=_TOP, width=_WIDTH, height=_HEIGHT, x_start=low, x_limit=x_limit, y_limit=y_limit or 1)
 
 
-def _frame(title: str, y_axis: str, top: float, names: Sequence[str], height: float) -> Iterator[str]:
-    yield _text(_LEFT, _TOP - 12, f"{title} ({y_axis})")
-    for value in _ticks(0.0, top, False):
-        y = _TOP + height * (1 - value / top)
-        yield f'<line class="axis" x1="{_LEFT}" x2="{_LEFT + _WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield _text(_LEFT - 6, y + 4, f"{value:.6g}", "soft", "end")
-    for row, name in enumerate(names):
-        y = _TOP + 18 * row
-        yield _bar(_LEFT + _WIDTH + 16, y, 10, 10, _colour(row), name)
-        yield _text(_LEFT + _WIDTH + 32, y + 10, name)
+def _title(title: str, y_axis: str) -> str:
+    return text(_LEFT, _TOP - 12, f"{title} ({y_axis})")
 
 
-def _level(reference: float | None, top: float) -> list[str]:
-    if reference is None:
-        return []
-    y = _TOP + _HEIGHT * (1 - reference / top)
-    return [
-        f'<line x1="{_LEFT}" x2="{_LEFT + _WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="currentColor"'
-        ' stroke-dasharray="5 4" opacity=".6"/>'
-    ]
+def _names(series: Mapping[str, Any]) -> list[str]:
+    return [short(name) for name in series]
 
 
-def _colour(row: int) -> str:
-    return COLOURS[row % len(COLOURS)]
-
-
-def _bar(x: float, y: float, width: float, height: float, colour: str, tip: str) -> str:
-    place = f'x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}"'
-    return f'<rect {place} fill="{colour}"><title>{html.escape(tip)}</title></rect>'
-
-
-def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
-    return f'<text x="{x:.2f}" y="{y:.2f}" class="{kind}" text-anchor="{anchor}">{html.escape(text)}</text>'
-
-
-def _document(parts: Sequence[str], height: float) -> str:
-    width = _LEFT + _WIDTH + _RIGHT
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:g}" width="{width}" role="img">'
-    return "\n".join([head, f"<style>{_STYLE}</style>", *parts, "</svg>", ""])
+def _document(title: str, parts: Sequence[str], bottom: float) -> str:
+    return document(_LEFT + _WIDTH + _RIGHT, bottom + _BOTTOM, title, parts)

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from ....simulation import RoundRules, SimulationResult, Trace
+from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
+from .paper import cluster_gpus
 from .plots import Bars, Curves, Plot, Schedule
 from .pollux import pollux_workloads
-from .run import METRICS, RIVALS, UNFAIR, Case, Claim, Outcome, Setup, compared, metric_row, named, run_cases, workload
+from .run import METRICS, RIVALS, UNFAIR, SimulationCase, compared, metric_row, named, run_cases, workload
 
 # Relative to Shockwave: makespan, mean completion, worst fairness, unfair share.
 SHOWN = ("makespan s", "mean jct s", "worst ftf", "unfair %")
@@ -35,8 +37,8 @@ def bars_of(rows: Sequence[Mapping[str, Any]], title: str) -> Bars:
     return Bars(title=title, y_axis="over Shockwave's", groups=SHOWN, series=series, reference=1.0)
 
 
-def comparison_claims(rows: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
-    """Return what Figure 7 says, measured."""
+def comparison_claims(rows: Sequence[Mapping[str, Any]]) -> tuple[PaperClaim, ...]:
+    """Return the claims of Figure 7 with the measured numbers."""
     by_name = {row["policy"]: row for row in rows}
     own = by_name["shockwave"]
     rivals = [name for name in FAIR_RIVALS if name in by_name]
@@ -44,18 +46,18 @@ def comparison_claims(rows: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
     best_unfair = min(by_name[name]["unfair %"] for name in rivals)
     best_worst = min(by_name[name]["worst ftf"] for name in rivals)
     claims = [
-        Claim(
-            says="Shockwave's makespan is shorter than that of every fair rival",
+        PaperClaim(
+            statement="Shockwave's makespan is shorter than that of every fair rival",
             holds=min(makespans.values()) > 1.0,
             numbers=", ".join(f"{name} {ratio:.2f}x" for name, ratio in makespans.items()),
         ),
-        Claim(
-            says="fewer jobs are treated unfairly than under every fair rival",
+        PaperClaim(
+            statement="fewer jobs are treated unfairly than under every fair rival",
             holds=own["unfair %"] <= best_unfair,
             numbers=f"{own['unfair %']:.1f}% against {best_unfair:.1f}% at best",
         ),
-        Claim(
-            says="the worst finish-time fairness is the best",
+        PaperClaim(
+            statement="the worst finish-time fairness is the best",
             holds=own["worst ftf"] <= best_worst,
             numbers=f"{own['worst ftf']:.2f} against {best_worst:.2f} at best",
         ),
@@ -63,8 +65,8 @@ def comparison_claims(rows: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
     if "ossp" in by_name:
         ossp = by_name["ossp"]
         claims.append(
-            Claim(
-                says="the makespan is no more than 5% behind OSSP's, which completes jobs later and less fairly",
+            PaperClaim(
+                statement="the makespan is no more than 5% behind OSSP's, which completes jobs later and less fairly",
                 holds=own["makespan s"] <= 1.05 * ossp["makespan s"]
                 and ossp["mean jct s"] > own["mean jct s"]
                 and ossp["worst ftf"] > own["worst ftf"],
@@ -75,21 +77,21 @@ def comparison_claims(rows: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-def figure_7(setup: Setup) -> Outcome:
+def figure_7(settings: ExperimentSettings) -> ExperimentOutcome:
     """Bars of all policies relative to Shockwave on one cluster."""
-    gpus = setup.total_gpus
-    traces = [workload(setup.jobs, seed, gpus=gpus) for seed in setup.seeds]
-    rows, _ = compared(MAKERS, traces, gpus, setup.on_step)
-    title = f"{setup.jobs} jobs on {gpus} GPUs"
-    return Outcome(rows=rows, claims=comparison_claims(rows), plots=(bars_of(rows, title),))
+    gpus = cluster_gpus(settings)
+    traces = [workload(settings.jobs, seed, gpus=gpus) for seed in settings.seeds]
+    rows, _ = compared(MAKERS, traces, gpus, settings.on_step)
+    title = f"{settings.jobs} jobs on {gpus} GPUs"
+    return ExperimentOutcome(rows=rows, claims=comparison_claims(rows), plots=(bars_of(rows, title),))
 
 
-def figure_8(setup: Setup) -> Outcome:
+def figure_8(settings: ExperimentSettings) -> ExperimentOutcome:
     """Schedules of at most 50 jobs side by side, and the distributions of completion times and fairness."""
-    fewer = replace(setup, jobs=min(50, setup.jobs))
+    fewer = replace(settings, jobs=min(50, settings.jobs))
     gpus = fewer.total_gpus
-    trace = workload(fewer.jobs, setup.seed, gpus=gpus)
-    rows, results = compared(MAKERS, [trace], gpus, setup.on_step)
+    trace = workload(fewer.jobs, settings.seed, gpus=gpus)
+    rows, results = compared(MAKERS, [trace], gpus, settings.on_step)
     by_name = {name: results[name, 0] for name in MAKERS}
     curves = {
         column: {name: _distribution(result, column) for name, result in by_name.items()} for column in ("jct_s", "ftf")
@@ -101,13 +103,13 @@ def figure_8(setup: Setup) -> Outcome:
     rivals = [row for row in rows if row["policy"] in FAIR_RIVALS]
     waits = {name: _busy_tail(result, gpus) for name, result in by_name.items()}
     claims = (
-        Claim(
-            says="the cluster stays busy to the end: in the last quarter more GPUs work than under fair rivals",
+        PaperClaim(
+            statement="the cluster stays busy to the end: in the last quarter more GPUs work than under fair rivals",
             holds=waits["shockwave"] > max(waits[name] for name in FAIR_RIVALS),
             numbers=", ".join(f"{name} {waits[name]:.2f}" for name in ("shockwave", *FAIR_RIVALS)),
         ),
-        Claim(
-            says="more jobs end within 1.05 of their fair time than under fair rivals",
+        PaperClaim(
+            statement="more jobs end within 1.05 of their fair time than under fair rivals",
             holds=own["unfair %"] <= min(row["unfair %"] for row in rivals),
             numbers="later: " + ", ".join(f"{row['policy']} {row['unfair %']:.0f}%" for row in [own, *rivals]),
         ),
@@ -120,7 +122,7 @@ def figure_8(setup: Setup) -> Outcome:
         Curves(title="Completion times", x_axis="s", y_axis="share of jobs", curves=curves["jct_s"], steps=True),
         Curves(title="Fairness", x_axis="JCT over fair time", y_axis="share of jobs", curves=curves["ftf"], steps=True),
     )
-    return Outcome(rows=rows, claims=claims, plots=plots)
+    return ExperimentOutcome(rows=rows, claims=claims, plots=plots)
 
 
 def _distribution(result: SimulationResult, column: str) -> tuple[list[float], list[float]]:
@@ -139,45 +141,49 @@ def _busy_tail(result: SimulationResult, gpus: int) -> float:
     return float(busy[-max(1, len(busy) // 4) :].mean() / gpus)
 
 
-def figure_9(setup: Setup) -> Outcome:
+def figure_9(settings: ExperimentSettings) -> ExperimentOutcome:
     """The same comparison at growing scale: once, twice, four and seven and a half times the jobs asked for."""
-    sizes = [round(setup.jobs * times) for times in (1, 2, 4, 7.5)]
-    clusters = {size: round(setup.total_gpus * size / setup.jobs) for size in sizes}
-    cases: Cases = {size: (_workloads(setup, size, clusters[size]), clusters[size]) for size in sizes}
-    return _sweep(setup, "jobs", cases, "Shockwave's makespan is shorter than every fair rival's at every scale")
+    sizes = [round(settings.jobs * times) for times in (1, 2, 4, 7.5)]
+    clusters = {size: round(cluster_gpus(settings) * size / settings.jobs) for size in sizes}
+    cases: Cases = {size: (_workloads(settings, size, clusters[size]), clusters[size]) for size in sizes}
+    return _sweep(settings, "jobs", cases, "Shockwave's makespan is shorter than every fair rival's at every scale")
 
 
-def figure_10(setup: Setup) -> Outcome:
+def figure_10(settings: ExperimentSettings) -> ExperimentOutcome:
     """From static jobs only to dynamic jobs only."""
-    gpus = setup.total_gpus
+    gpus = cluster_gpus(settings)
     shares = (0.0, 1 / 3, 2 / 3, 1.0)
-    cases: Cases = {share: (_workloads(setup, setup.jobs, gpus, dynamic=share), gpus) for share in shares}
-    return _sweep(setup, "dynamic share", cases, "Shockwave's makespan is shorter than every fair rival's in every mix")
+    cases: Cases = {share: (_workloads(settings, settings.jobs, gpus, dynamic=share), gpus) for share in shares}
+    return _sweep(
+        settings, "dynamic share", cases, "Shockwave's makespan is shorter than every fair rival's in every mix"
+    )
 
 
-def figure_16(setup: Setup) -> Outcome:
+def figure_16(settings: ExperimentSettings) -> ExperimentOutcome:
     """From little to much contention: arrivals at a quarter, half, the same, twice and four times the rate."""
-    gpus = setup.total_gpus
+    gpus = cluster_gpus(settings)
     loads = (0.25, 0.5, 1.0, 2.0, 4.0)
-    cases: Cases = {load: (_workloads(setup, setup.jobs, gpus, load=load), gpus) for load in loads}
-    return _sweep(setup, "load", cases, "Shockwave's makespan is shorter than every fair rival's at every load")
+    cases: Cases = {load: (_workloads(settings, settings.jobs, gpus, load=load), gpus) for load in loads}
+    return _sweep(settings, "load", cases, "Shockwave's makespan is shorter than every fair rival's at every load")
 
 
-def _workloads(setup: Setup, jobs: int, gpus: int, dynamic: float | None = None, load: float = 1.0) -> list[Trace]:
-    return [workload(jobs, seed, gpus=gpus, dynamic=dynamic, load=load) for seed in setup.seeds]
+def _workloads(
+    settings: ExperimentSettings, jobs: int, gpus: int, dynamic: float | None = None, load: float = 1.0
+) -> list[Trace]:
+    return [workload(jobs, seed, gpus=gpus, dynamic=dynamic, load=load) for seed in settings.seeds]
 
 
-def _sweep(setup: Setup, axis: str, cases: Cases, says: str) -> Outcome:
+def _sweep(settings: ExperimentSettings, axis: str, cases: Cases, statement: str) -> ExperimentOutcome:
     """Compare Shockwave with its fair rivals on several kinds of workload."""
     names = ("shockwave", *FAIR_RIVALS)
     results = run_cases(
         {
-            (value, name, place): Case(trace=trace, gpus=gpus, policy=MAKERS[name])
+            (value, name, place): SimulationCase(trace=trace, gpus=gpus, policy=MAKERS[name])
             for value, (traces, gpus) in cases.items()
             for name in names
             for place, trace in enumerate(traces)
         },
-        setup.on_step,
+        settings.on_step,
     )
     rows: list[dict[str, Any]] = [
         {axis: value, "gpus": gpus, "policy": name}
@@ -203,9 +209,9 @@ def _sweep(setup: Setup, axis: str, cases: Cases, says: str) -> Outcome:
         )
 
     claims = (
-        Claim(says=says, holds=ahead("makespan s"), numbers=lead("makespan s")),
-        Claim(
-            says="fewer jobs are treated unfairly than under every fair rival throughout",
+        PaperClaim(statement=statement, holds=ahead("makespan s"), numbers=lead("makespan s")),
+        PaperClaim(
+            statement="fewer jobs are treated unfairly than under every fair rival throughout",
             holds=ahead("unfair %"),
             numbers=lead("unfair %"),
         ),
@@ -219,27 +225,27 @@ def _sweep(setup: Setup, axis: str, cases: Cases, says: str) -> Outcome:
         )
         for words in (METRICS["makespan_s"], METRICS["worst_ftf"], METRICS["unfair_pct"])
     )
-    return Outcome(rows=rows, claims=claims, plots=plots)
+    return ExperimentOutcome(rows=rows, claims=claims, plots=plots)
 
 
-def figure_17(setup: Setup) -> Outcome:
+def figure_17(settings: ExperimentSettings) -> ExperimentOutcome:
     """The comparison on traces of Pollux's; Pollux itself resizes jobs, which the rounds engine does not.
 
     Fairness is of the jobs that last a round or more: two in five take 33 s, and under any policy they wait for longer
     than that until a round begins.
     """
-    found = pollux_workloads(setup)
+    found = pollux_workloads(settings)
     if isinstance(found, str):
-        return Outcome(rows=[], skipped=found)
+        return ExperimentOutcome(rows=[], skipped=found)
     traces, gpus = found
     cases = {
-        (trace_name, name): Case(trace=trace, gpus=gpus, policy=maker, profiles=profiles)
+        (trace_name, name): SimulationCase(trace=trace, gpus=gpus, policy=maker, profiles=profiles)
         for trace_name, (trace, profiles) in traces.items()
         for name, maker in MAKERS.items()
     }
     rows = [
         {"trace": trace_name, "policy": name} | _of_long_jobs(result)
-        for (trace_name, name), result in run_cases(cases, setup.on_step).items()
+        for (trace_name, name), result in run_cases(cases, settings.on_step).items()
     ]
     means: list[dict[str, Any]] = []
     for name in MAKERS:
@@ -248,7 +254,7 @@ def figure_17(setup: Setup) -> Outcome:
         times = {column: round(value) for column, value in columns.items() if column.endswith(" s")}
         means.append({"trace": "mean", "policy": name} | columns | times)
     title = f"Pollux's traces on {gpus} GPUs, means"
-    return Outcome(rows=[*means, *rows], claims=comparison_claims(means), plots=(bars_of(means, title),))
+    return ExperimentOutcome(rows=[*means, *rows], claims=comparison_claims(means), plots=(bars_of(means, title),))
 
 
 def _of_long_jobs(result: SimulationResult) -> dict[str, float]:

@@ -1,25 +1,19 @@
-"""What the Shockwave experiments share: workloads, runs of policies on them with progress, and what an outcome is."""
+"""Workloads of the Shockwave experiments, and runs of policies on them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ....formulations.checks import as_integer
 from ....heuristics.registry import make_policy
 from ....simulation import Profiles, RoundRules, SimulationResult, SizeClass, Trace, generate_trace, simulate_rounds
 from ....simulation.rounds.policy import RoundPolicy
-from .plots import Plot
+from ..experiment import OnStep
+from .paper import PAPER_GPUS, PAPER_INTERARRIVAL_S
 
-# Called with how many jobs have completed in all runs of the experiment, and how many there are.
-OnStep = Callable[[int, int], None]
-
-# The paper's workload: 120 jobs on 32 GPUs, one job every 40 s. Other sizes keep jobs and arrivals per GPU.
-PAPER_JOBS, PAPER_GPUS, PAPER_INTERARRIVAL_S = 120, 32, 40.0
 # Sizes like those of the paper's released 120-job trace: 0.2 to 5 GPU-hours, 1.4 on average. The classes of its text go
 # up to 72 GPU-hours and more; at this scale the makespan would be the longest job's, whatever the policy.
 SIZES = (
@@ -28,9 +22,9 @@ SIZES = (
     SizeClass(name="large", probability=0.05, min_gpu_hours=3.0, max_gpu_hours=4.5),
     SizeClass(name="extra large", probability=0.03, min_gpu_hours=4.5, max_gpu_hours=5.0),
 )
-# A job is unfairly treated that ends later than its fair time by more than this (the paper's 5%).
+# A job is treated unfairly if its finish-time fairness exceeds this (the paper's 5%).
 UNFAIR = 1.05
-# What a policy is measured by, and how that reads in a table.
+# The metrics of a policy, and their headings in a table.
 METRICS = {
     "makespan_s": "makespan s",
     "avg_jct_s": "mean jct s",
@@ -51,97 +45,8 @@ RIVALS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setup:
-    """What the user asks of an experiment.
-
-    Parameters
-    ----------
-    jobs : int
-        Jobs of a generated workload, at least 4.
-    gpus : int, optional
-        GPUs; by default as many per job as in the paper, at least 8.
-    seed : int
-        Of the first workload.
-    repeats : int
-        Workloads, of seeds `seed`, `seed + 1`, ...; figures are means over them.
-    data : Path, optional
-        Folder of the shared data sets, for the experiments that need one.
-    on_step : callable, optional
-        Told how far it is.
-    """
-
-    jobs: int = 120
-    gpus: int | None = None
-    seed: int = 0
-    repeats: int = 3
-    data: Path | None = None
-    on_step: OnStep | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        as_integer("jobs", self.jobs, minimum=4)
-        as_integer("seed", self.seed, minimum=0)
-        as_integer("repeats", self.repeats, minimum=1)
-        if self.gpus is not None:
-            as_integer("gpus", self.gpus, minimum=8)
-
-    @property
-    def total_gpus(self) -> int:
-        """GPUs of the cluster."""
-        return max(8, round(self.jobs * PAPER_GPUS / PAPER_JOBS)) if self.gpus is None else self.gpus
-
-    @property
-    def seeds(self) -> range:
-        """Seeds of the workloads."""
-        return range(self.seed, self.seed + self.repeats)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Claim:
-    """Something the paper shows, and whether it shows here.
-
-    Attributes
-    ----------
-    says : str
-        In our words.
-    holds : bool
-    numbers : str
-        What was measured.
-    """
-
-    says: str
-    holds: bool
-    numbers: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """Rows, claims and plots of one experiment.
-
-    Attributes
-    ----------
-    rows : sequence of mapping
-        One table.
-    claims : tuple of Claim
-        Empty if the experiment was skipped.
-    plots : tuple of Plot
-    skipped : str
-        Why it could not run; empty if it ran.
-    """
-
-    rows: Sequence[Mapping[str, Any]]
-    claims: tuple[Claim, ...] = ()
-    plots: tuple[Plot, ...] = ()
-    skipped: str = ""
-
-    @property
-    def in_shape(self) -> bool | None:
-        """Whether all claims hold; None if it was skipped."""
-        return None if self.skipped else all(claim.holds for claim in self.claims)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """One run: a workload, a cluster and a policy, made when the run starts since a policy may remember."""
+class SimulationCase:
+    """One simulation: a workload, a cluster, and the function that makes a fresh policy for the run."""
 
     trace: Trace
     gpus: int
@@ -150,7 +55,7 @@ class Case:
 
 
 def named(name: str, /, **options: Any) -> Callable[[], RoundPolicy]:
-    """Return what makes a policy of this name."""
+    """Return a function that makes a policy of this name."""
     return lambda: make_policy(name, **options)
 
 
@@ -180,8 +85,8 @@ def workload(
     )
 
 
-def run_cases(cases: Mapping[Any, Case], on_step: OnStep | None) -> dict[Any, SimulationResult]:
-    """Run every case and return its result under the same key, telling how many jobs have completed in all."""
+def run_cases(cases: Mapping[Any, SimulationCase], on_step: OnStep | None) -> dict[Any, SimulationResult]:
+    """Run every case and return its result under the same key; `on_step` gets the jobs completed in all cases."""
     total = sum(len(case.trace) for case in cases.values())
     before = 0
     results = {}
@@ -207,9 +112,9 @@ def run_cases(cases: Mapping[Any, Case], on_step: OnStep | None) -> dict[Any, Si
 
 
 def metric_row(results: Sequence[SimulationResult]) -> dict[str, float]:
-    """Return the means of the metrics over several results, under the words of `METRICS`; times in whole seconds."""
+    """Return the means of the metrics over several results, under the headings of `METRICS`; times in whole seconds."""
     means = {name: float(np.mean([float(result.metrics[name]) for result in results])) for name in METRICS}
-    return {words: round(means[name]) if name.endswith("_s") else means[name] for name, words in METRICS.items()}
+    return {heading: round(means[name]) if name.endswith("_s") else means[name] for name, heading in METRICS.items()}
 
 
 def compared(
@@ -221,7 +126,7 @@ def compared(
 ) -> tuple[list[dict[str, Any]], dict[tuple[str, int], SimulationResult]]:
     """Run every policy on every trace: a row of mean metrics for each policy, and all results by (policy, trace)."""
     cases = {
-        (name, place): Case(trace=trace, gpus=gpus, policy=maker, profiles=profiles)
+        (name, place): SimulationCase(trace=trace, gpus=gpus, policy=maker, profiles=profiles)
         for name, maker in makers.items()
         for place, trace in enumerate(traces)
     }

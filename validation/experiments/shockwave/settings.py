@@ -1,4 +1,4 @@
-"""How the Shockwave planner's default settings were chosen: generated workloads, one setting changed at a time."""
+"""The study behind the Shockwave planner's default settings: generated workloads, one setting changed at a time."""
 
 from __future__ import annotations
 

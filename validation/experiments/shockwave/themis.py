@@ -6,30 +6,32 @@ from typing import Any
 
 import numpy as np
 
+from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from .filter_model import FRACTIONS as PRINTED_FRACTIONS
 from .filter_model import filter_rows, filter_runs
+from .paper import cluster_gpus
 from .plots import Curves, Schedule
-from .run import Case, Claim, Outcome, Setup, metric_row, named, run_cases, workload
+from .run import SimulationCase, metric_row, named, run_cases, workload
 
 # Of the sweep.
 FRACTIONS = (0.2, 0.4, 0.6, 0.8, 1.0)
 
 
-def table_1(setup: Setup) -> Outcome:
+def table_1(settings: ExperimentSettings) -> ExperimentOutcome:
     """The three jobs of Table 1 and Figures 1 and 15, under each fixed fraction and fractions that change."""
     rows, runs = filter_rows(), filter_runs()
     fixed = [runs[str(fraction)] for fraction in PRINTED_FRACTIONS]
     adaptive, varied = runs["adaptive"], runs["best sequence"]
     claims = (
-        Claim(
-            says="rounds, finishes, fairness, mean completion and makespan as printed, to their digits",
+        PaperClaim(
+            statement="rounds, finishes, fairness, mean completion and makespan as printed, to their digits",
             holds=all(row["equal"] for row in rows if row["paper"]),
             numbers=", ".join(
                 f"f = {row['filter']}: {'equal' if row['equal'] else 'not equal'}" for row in rows if row["paper"]
             ),
         ),
-        Claim(
-            says="no fixed fraction is as fair or as fast on average as changing it",
+        PaperClaim(
+            statement="no fixed fraction is as fair or as fast on average as changing it",
             holds=min(run.worst for run in fixed) > max(adaptive.worst, varied.worst)
             and min(run.mean_completion for run in fixed) > max(adaptive.mean_completion, varied.mean_completion),
             numbers=f"worst ftf {float(min(run.worst for run in fixed)):.2f} at best; {float(varied.worst):.2f} by the "
@@ -41,26 +43,26 @@ def table_1(setup: Setup) -> Outcome:
         Schedule(title=f"f = {name}: GPUs by round", rounds=run.rounds, jobs=list(run.finishes))
         for name, run in runs.items()
     )
-    if setup.on_step is not None:
-        setup.on_step(1, 1)
-    return Outcome(rows=rows, claims=claims, plots=plots)
+    if settings.on_step is not None:
+        settings.on_step(1, 1)
+    return ExperimentOutcome(rows=rows, claims=claims, plots=plots)
 
 
-def sweep_fraction(setup: Setup) -> Outcome:
+def sweep_fraction(settings: ExperimentSettings) -> ExperimentOutcome:
     """Fixed fractions on generated workloads, by both mechanisms of Themis, and Shockwave beside them."""
-    gpus = setup.total_gpus
-    seeds = setup.seeds
+    gpus = cluster_gpus(settings)
+    seeds = settings.seeds
     makers = {
         f"{mechanism} {fraction:g}": named("themis-filter", fraction=fraction, mechanism=mechanism)
         for mechanism in ("efficiency", "auction")
         for fraction in FRACTIONS
     } | {"shockwave": named("shockwave")}
     cases = {
-        (name, seed): Case(trace=workload(setup.jobs, seed, gpus=gpus), gpus=gpus, policy=maker)
+        (name, seed): SimulationCase(trace=workload(settings.jobs, seed, gpus=gpus), gpus=gpus, policy=maker)
         for seed in seeds
         for name, maker in makers.items()
     }
-    results = run_cases(cases, setup.on_step)
+    results = run_cases(cases, settings.on_step)
     rows: list[dict[str, Any]] = [
         {"policy": name, "seed": seed} | metric_row([results[name, seed]]) for name in makers for seed in seeds
     ]
@@ -81,8 +83,8 @@ def sweep_fraction(setup: Setup) -> Outcome:
         for seed in seeds
     }
     claims = (
-        Claim(
-            says="no fixed fraction is best for fairness and for efficiency at once, on every workload",
+        PaperClaim(
+            statement="no fixed fraction is best for fairness and for efficiency at once, on every workload",
             holds=len({tuple(each.values()) for each in best.values()}) > 1
             or any(len(set(each.values())) > 1 for each in best.values()),
             numbers="; ".join(
@@ -91,16 +93,18 @@ def sweep_fraction(setup: Setup) -> Outcome:
                 for seed, each in best.items()
             ),
         ),
-        Claim(
-            says="Shockwave's worst fairness is no worse than that of the best fixed fraction, chosen with hindsight",
+        PaperClaim(
+            statement="Shockwave's worst fairness is no worse than that of the best fixed fraction, "
+            "chosen with hindsight",
             holds=all(found["shockwave", seed]["worst ftf"] <= row["worst ftf"] for seed, row in fairest.items()),
             numbers=", ".join(
                 f"seed {seed}: {found['shockwave', seed]['worst ftf']:.2f} against {row['worst ftf']:.2f}"
                 for seed, row in fairest.items()
             ),
         ),
-        Claim(
-            says="its makespan is shorter and fewer jobs end unfair than under any fixed fraction of either mechanism",
+        PaperClaim(
+            statement="its makespan is shorter and fewer jobs end unfair than under any fixed fraction "
+            "of either mechanism",
             holds=all(
                 found["shockwave", seed][words] < min(least[words])
                 for seed, least in fixed.items()
@@ -131,4 +135,4 @@ def sweep_fraction(setup: Setup) -> Outcome:
         )
         for words in ("worst ftf", "mean jct s", "makespan s")
     )
-    return Outcome(rows=rows, claims=claims, plots=plots)
+    return ExperimentOutcome(rows=rows, claims=claims, plots=plots)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from optional import needs, usable
 
 import equipoise as eq
 from equipoise.formulations.makespan.gang.bounds import round_bound
@@ -220,7 +221,7 @@ def test_which_bound_counts(rounds, gangs, gpus, bound, why):
 def test_without_pause_the_optimum_is_that_of_enumeration(data):
     problem, best = eq.GangMakespan(**data, preemptive=False), fewest_without_pause(**data)
     assert problem.lower_bound <= best <= problem.list_plan.makespan
-    for backend in ("cp_sat_schedule", "gang_packing", "highs"):
+    for backend in usable("cp_sat_schedule", "gang_packing", "highs"):
         result = eq.solve(problem, backend, rel_gap=0.0)
         assert_schedule(data, result.require_optimal(), preemptive=False)
         assert result.objective == best, backend
@@ -228,6 +229,7 @@ def test_without_pause_the_optimum_is_that_of_enumeration(data):
     assert fewest_rounds(**data) <= best
 
 
+@needs("cp_sat_schedule")
 def test_twenty_jobs_without_pause():
     rng = np.random.default_rng(5)
     data = {"rounds": rng.integers(1, 13, 20).tolist(), "gangs": rng.choice([1, 2, 3, 4], 20).tolist(), "gpus": 8}

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from optional import needs, usable
 
 import equipoise as eq
 from equipoise.formulations.makespan.open_shop.schedule import worst_fault
@@ -167,7 +168,7 @@ def test_few_pieces():
 @given(tables())
 def test_the_optimum_is_that_of_enumeration(table):
     shop, best = eq.OpenShop(table), shortest(table)
-    for backend in ("cp_sat_schedule", "highs"):
+    for backend in usable("cp_sat_schedule", "highs"):
         result = eq.solve(shop, backend, rel_gap=0.0)
         plan = result.require_optimal()
         assert result.objective == pytest.approx(best, abs=1e-6), backend
@@ -180,7 +181,7 @@ def test_the_optimum_is_that_of_enumeration(table):
 def test_three_machines_may_need_more_than_the_longest_load():
     table = [[2, 2, 4], [3, 3, 2], [3, 3, 1]]
     assert shortest(table) == 9
-    for backend in ("cp_sat_schedule", "highs"):
+    for backend in usable("cp_sat_schedule", "highs"):
         result = eq.solve(eq.OpenShop(table), backend, rel_gap=0.0)
         assert result.require_optimal().makespan == result.bound == 9.0, backend
     assert eq.solve(eq.OpenShop(table, preemptive=True)).require_optimal().makespan == 8.0
@@ -199,7 +200,7 @@ def test_all_backends_agree(preemptive):
     shop = eq.OpenShop(times, preemptive=preemptive)
     best = eq.solve(shop, rel_gap=0.0).objective
     rows = eq.backends(shop, usable=True)
-    assert len(rows) >= 3
+    assert len(rows) >= 2
     for row in rows:
         result = eq.solve(shop, row.name, rel_gap=1e-6, time_limit=20.0)
         if result.termination.reason.name != "OPTIMAL":
@@ -210,6 +211,7 @@ def test_all_backends_agree(preemptive):
         assert_schedule(times.tolist(), result.plan, preemptive=preemptive, within=Fraction(1, 10**5))
 
 
+@needs("cp_sat_schedule")
 def test_times_off_any_grid_are_rounded_up_and_said():
     times = np.random.default_rng(8).random((4, 4)) * math.pi
     shop = eq.OpenShop(times)
@@ -238,7 +240,7 @@ def test_what_cp_sat_is_given():
 def test_the_unit_does_not_matter(scale):
     times = np.array([[4, 7, 3], [5, 5, 5], [8, 2, 6]])
     best = eq.solve(eq.OpenShop(times), rel_gap=0.0).objective
-    for backend in ("cp_sat_schedule", "highs"):
+    for backend in usable("cp_sat_schedule", "highs"):
         result = eq.solve(eq.OpenShop(times * scale), backend, rel_gap=1e-5)
         assert result.require_optimal().makespan == pytest.approx(best * scale, rel=1e-5), backend
 
@@ -272,7 +274,7 @@ def test_a_schedule_is_a_point_of_the_program(table):
         assert shop.decode(values).makespan <= plan.makespan + 1e-9
 
 
-@pytest.mark.parametrize("backend", ["cp_sat_schedule", "highs"])
+@pytest.mark.parametrize("backend", [pytest.param("cp_sat_schedule", marks=needs("cp_sat_schedule")), "highs"])
 def test_a_warm_start_is_taken_and_said(backend):
     shop = eq.OpenShop(np.random.default_rng(1).integers(1, 30, (4, 4)))
     plan = eq.solve(shop, rel_gap=0.0).plan
@@ -281,6 +283,7 @@ def test_a_warm_start_is_taken_and_said(backend):
     assert any("warm start accepted" in note for note in result.notes)
 
 
+@needs("cp_sat_schedule")
 def test_a_wrong_warm_start_is_refused():
     shop = eq.OpenShop(GOOD)
     plan = eq.solve(shop).plan
@@ -294,6 +297,7 @@ def test_a_wrong_warm_start_is_refused():
         eq.solve(eq.OpenShop([[1.0]]), "cp_sat_schedule", warm_start=plan)
 
 
+@needs("cp_sat_schedule")
 def test_without_time_the_list_stands():
     shop = eq.OpenShop(np.random.default_rng(1).integers(1, 30, (6, 6)))
     result = eq.solve(shop, "cp_sat_schedule", rel_gap=0.0, time_limit=0.0)
@@ -303,7 +307,7 @@ def test_without_time_the_list_stands():
     assert result.termination.reason.name == "OPTIMAL" or result.termination.limit is eq.Limit.TIME
 
 
-@pytest.mark.parametrize("backend", ["birkhoff", "cp_sat_schedule"])
+@pytest.mark.parametrize("backend", ["birkhoff", pytest.param("cp_sat_schedule", marks=needs("cp_sat_schedule"))])
 def test_own_options_there_are_none(backend):
     shop = eq.OpenShop(GOOD, preemptive=backend == "birkhoff")
     with pytest.raises(eq.InvalidInput, match="it has no options"):

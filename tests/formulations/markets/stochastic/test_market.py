@@ -102,8 +102,9 @@ def test_the_relaxation_can_be_strictly_better():
     )
     market = market_of([lucky, lucky])
     decoupled, joint = solved(market), solved(market, "joint")
-    np.testing.assert_allclose(decoupled.plan.utilities, 1.0, atol=1e-4)  # both run when worth it
-    np.testing.assert_allclose(joint.plan.utilities, 0.75, atol=1e-4)  # they meet in one run out of four, and share it
+    atol = 2.0 * GAP**0.5  # at a gap of GAP in the logarithms
+    np.testing.assert_allclose(decoupled.plan.utilities, 1.0, atol=atol)  # both run when worth it
+    np.testing.assert_allclose(joint.plan.utilities, 0.75, atol=atol)  # they meet in one run out of four, and share it
     assert decoupled.objective > joint.bound + 0.5
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import SOON_S
 
 import equipoise as eq
 
@@ -247,7 +248,7 @@ def test_a_short_time_limit_leaves_a_plan_with_a_true_gap():
     market = drawn(0, (200, 3, 12), rho=0.5)
     result = solve(market, time_limit=0.1)
     assert result.termination.limit in (Limit.TIME, None)
-    assert result.wall_time < 5.0
+    assert result.wall_time < SOON_S
     if result.plan is not None:
         assert result.bound >= result.objective
         assert result.residuals.worst <= 1e-9

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from patience import SOON_S, until_incumbent
 
 import equipoise as eq
 from equipoise.solvers.external.ortools.backend import BACKEND
@@ -30,7 +31,8 @@ def dense(sense, objective, matrix, row_lower, row_upper, *, lower=0.0, upper=1.
 
 
 def solve(program, **options):
-    return eq.solve(program, "ortools", **options)
+    # A busy machine may take seconds to load CP-SAT: it is not ended for that.
+    return eq.solve(program, "ortools", isolate=eq.Isolation(grace_s=SOON_S), **options)
 
 
 def own(**options):
@@ -310,11 +312,11 @@ def test_time_limit_zero_gives_neither_a_plan_nor_garbage():
 
 def test_a_time_limit_with_an_incumbent():
     program = knapsack(4, size=60)
-    result = solve(program, time_limit=1.0, rel_gap=0.0)
+    result = until_incumbent(lambda limit: solve(program, time_limit=limit, rel_gap=0.0), 1.0)
     assert (result.termination.reason, result.termination.limit) == (Reason.FEASIBLE, Limit.TIME)
     assert 0 < result.gap < 0.2
     assert result.residuals.worst == 0.0
-    assert result.wall_time < 4.0
+    assert result.wall_time < SOON_S
     assert result.history[-2].objective == result.objective
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from patience import SOON_S, until_incumbent
 
 import equipoise as eq
 from equipoise.solvers.backend import Claim
@@ -297,11 +298,11 @@ def test_no_time_at_all(linear):
 
 def test_a_limit_with_an_incumbent(integer):
     program = hard()
-    result = eq.solve(program, integer, time_limit=0.4, rel_gap=1e-9)
+    result = until_incumbent(lambda limit: eq.solve(program, integer, time_limit=limit, rel_gap=1e-9), 0.4)
     assert (result.termination.reason, result.termination.limit) == (Reason.FEASIBLE, Limit.TIME)
     assert program.residuals_at(result.plan["x"]).worst <= 1e-6
     assert result.objective < result.bound < 20_000
-    assert result.wall_time < 4.0
+    assert result.wall_time < SOON_S
 
 
 def test_a_limit_without_an_incumbent(integer):
@@ -309,7 +310,7 @@ def test_a_limit_without_an_incumbent(integer):
     assert (result.termination.reason, result.termination.limit) == (Reason.NO_SOLUTION_FOUND, Limit.TIME)
     assert result.plan is None
     assert result.bound < 3000  # the relaxation's, not garbage
-    assert result.wall_time < 4.0
+    assert result.wall_time < SOON_S
 
 
 def pretend(monkeypatch, folder, program, otherwise):
@@ -325,7 +326,7 @@ def test_a_solver_that_ignores_its_limit_is_ended(tmp_path, monkeypatch):
     result = eq.solve(knapsack(0), "pyomo:cbc", time_limit=0.3)
     assert (result.termination.reason, result.termination.limit) == (Reason.NO_SOLUTION_FOUND, Limit.TIME)
     assert "CBC did not stop at the time limit, and was ended" in result.termination.message
-    assert result.wall_time < 3.0
+    assert result.wall_time < SOON_S
 
 
 def test_a_program_that_fails_is_numerical_and_says_how(tmp_path, monkeypatch):
@@ -674,11 +675,14 @@ def test_highspy_that_is_missing(monkeypatch):
     assert backend("pyomo:highs").probe().reason == "highspy is not installed: pip install 'equipoise[pyomo]'"
 
 
-def test_probing_is_quick_and_says_both_versions(linear):
+def test_probing_again_starts_no_program_and_says_both_versions(linear, monkeypatch):
     backend(linear).probe()
-    started = time.perf_counter()
+
+    def started(*arguments, **options):
+        raise AssertionError(f"a probe started {arguments}")
+
+    monkeypatch.setattr(subprocess, "run", started)
     found = backend(linear).probe()
-    assert time.perf_counter() - started < 0.05
     title = KNOWN[linear].title
     assert title in found.version
     assert found.version[0].isdigit()

@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from patience import SOON_S, until_incumbent
 
 import equipoise as eq
 from equipoise.solvers.backend import Task
@@ -282,11 +283,11 @@ def test_no_time_at_all():
 
 
 def test_a_short_time_keeps_incumbent_bound_and_gap():
-    result = eq.solve(hard(), "scip", time_limit=0.5)
+    result = until_incumbent(lambda limit: eq.solve(hard(), "scip", time_limit=limit), 0.5)
     assert (result.termination.reason, result.termination.limit) == (Reason.FEASIBLE, Limit.TIME)
     assert result.objective < result.bound < 1.1 * result.objective
     assert result.gap == pytest.approx((result.bound - result.objective) / result.objective)
-    assert result.wall_time < 2.0
+    assert result.wall_time < SOON_S
 
 
 def test_running_out_of_memory_is_a_limit():
@@ -499,8 +500,8 @@ def test_an_error_of_the_callers_ends_the_solve():
 
     started = time.perf_counter()
     with pytest.raises(RuntimeError, match="enough"):
-        eq.solve(hard(), "scip", time_limit=20.0, on_progress=fails)
-    assert time.perf_counter() - started < 10.0
+        eq.solve(hard(), "scip", time_limit=600.0, on_progress=fails)
+    assert time.perf_counter() - started < SOON_S
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal to itself")
@@ -509,9 +510,9 @@ def test_an_interrupt_ends_the_solve_with_what_it_has(capfd):
         if point.objective is not None and math.isfinite(point.bound):
             os.kill(os.getpid(), signal.SIGINT)
 
-    result = eq.solve(hard(), "scip", time_limit=20.0, on_progress=interrupted)
+    result = eq.solve(hard(), "scip", time_limit=600.0, on_progress=interrupted)
     assert (result.termination.reason, result.termination.limit) == (Reason.FEASIBLE, Limit.INTERRUPTED)
-    assert result.wall_time < 10.0
+    assert result.wall_time < SOON_S
     assert result.objective < result.bound
     assert "CTRL-C" in capfd.readouterr().out  # SCIP says so, log or no log
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 from xml.etree import ElementTree
@@ -16,7 +17,9 @@ from equipoise.formulations.errors import InvalidInput
 from equipoise.heuristics.registry import make_policy
 from equipoise.simulation import JobState, isolated_s
 from equipoise.simulation.rounds.policy import RoundJob
-from equipoise.validation.experiments.shockwave.catalogue import FIGURES, find_figure, outcome_page
+from equipoise.validation.experiments.experiment import ExperimentOutcome, ExperimentSettings
+from equipoise.validation.experiments.page import outcome_page
+from equipoise.validation.experiments.papers import EXPERIMENTS
 from equipoise.validation.experiments.shockwave.filter_model import (
     FRACTIONS,
     GPUS,
@@ -37,9 +40,11 @@ from equipoise.validation.experiments.shockwave.noise import Misled
 from equipoise.validation.experiments.shockwave.plots import Bars, Curves, Schedule
 from equipoise.validation.experiments.shockwave.policies import relative
 from equipoise.validation.experiments.shockwave.pollux import pollux_workloads
-from equipoise.validation.experiments.shockwave.run import Outcome, Setup, workload
+from equipoise.validation.experiments.shockwave.run import workload
 
-SMALL = Setup(jobs=4, repeats=1)
+SHOCKWAVE = EXPERIMENTS["shockwave"]
+FIGURES = SHOCKWAVE.experiments
+SMALL = ExperimentSettings(jobs=4, repeats=1)
 fractions = st.lists(st.sampled_from(FRACTIONS), min_size=1, max_size=7)
 
 
@@ -220,7 +225,7 @@ def test_workloads_are_the_same_for_the_same_seed_and_differ_in_what_is_asked():
 )
 def test_bad_setups_are_refused(arguments):
     with pytest.raises(InvalidInput, match=next(iter(arguments))):
-        Setup(**arguments)
+        ExperimentSettings(**arguments)
 
 
 # -- Plots -------------------------------------------------------------------------------------------------------------
@@ -250,10 +255,11 @@ def test_plots_draw_every_point_and_leave_out_what_is_not_finite():
 
 def test_stairs_go_right_before_they_go_up():
     svg = Curves(title="t", x_axis="x", y_axis="y", curves={"c": ([0.0, 1.0], [0.0, 1.0])}, steps=True).svg()
-    (line,) = shapes(svg, "polyline")
-    points = [tuple(map(float, point.split(","))) for point in line.get("points").split()]
-    assert len(points) == 3
-    assert points[0][1] == points[1][1]
+    line = next(each.get("d") for each in shapes(svg, "path") if "H" in each.get("d"))
+    found = re.fullmatch(r"M(\S+) (\S+?)H(\S+?)V(\S+)", line)
+    left, low, right, high = map(float, found.groups())
+    assert left < right
+    assert high < low
 
 
 # -- Experiments -------------------------------------------------------------------------------------------------------
@@ -275,7 +281,7 @@ def test_every_experiment_runs_small_and_reports(name):
     assert all(claim.numbers for claim in outcome.claims)
     for plot in outcome.plots:
         ElementTree.fromstring(plot.svg())
-    page = outcome_page({name: outcome}, SMALL)
+    page = outcome_page(SHOCKWAVE, {name: outcome}, SMALL)
     assert page.count("<svg") == len(outcome.plots)
 
 
@@ -297,7 +303,7 @@ def pollux_files(folder, **traces):
     for name, jobs in traces.items():
         head = "job_id,submit_time_s,duration_s,num_gpus,model,batch_size\n"
         (folder / "pollux" / f"pollux_160_{name}.csv").write_text(head + jobs)
-    return Setup(jobs=4, data=folder)
+    return ExperimentSettings(jobs=4, data=folder)
 
 
 def test_pollux_jobs_take_the_time_the_files_say_and_are_compared_trace_by_trace(tmp_path):
@@ -324,13 +330,13 @@ def test_a_pollux_file_that_is_not_one_is_refused(tmp_path):
 
 
 def test_an_unknown_figure_is_refused_with_the_list():
-    assert find_figure("1").name == find_figure("15").name == "table1"
+    assert SHOCKWAVE.find("1").name == SHOCKWAVE.find("15").name == "table1"
     with pytest.raises(InvalidInput, match="lambda"):
-        find_figure("99")
+        SHOCKWAVE.find("99")
 
 
 def test_an_outcome_is_in_shape_only_if_every_claim_holds():
-    assert Outcome(rows=[], skipped="no").in_shape is None
+    assert ExperimentOutcome(rows=[], skipped="no").in_shape is None
 
 
 # -- The command -------------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
-"""Finding: whether one property holds of an answer, by how much it fails, where, and what was tolerated."""
+"""Results of property checks: `CheckResult` for one property of a plan, `Certificate` for all of them."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,37 +12,43 @@ from ...formulations.text import columns_text
 
 
 class PropertyFails(EquipoiseError):  # noqa: N818 - the name users read
-    """A property was required and does not hold.
+    """A required property does not hold.
 
     Attributes
     ----------
-    findings : tuple of Finding
-        Those that fail.
+    failures : tuple of CheckResult
+        The checks that fail.
     """
 
-    def __init__(self, findings: tuple[Finding, ...]) -> None:
-        self.findings = findings
-        super().__init__("; ".join(str(finding) for finding in findings) or "nothing was found")
+    def __init__(self, failures: tuple[CheckResult, ...]) -> None:
+        self.failures = failures
+        super().__init__("; ".join(str(failure) for failure in failures) or "the certificate is empty")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.findings,)
+        return type(self), (self.failures,)
+
+    @property
+    def findings(self) -> tuple[CheckResult, ...]:
+        """The former name of `failures`; deprecated."""
+        warnings.warn("PropertyFails.findings is now failures", DeprecationWarning, stacklevel=2)
+        return self.failures
 
 
 @dataclass(frozen=True, kw_only=True)
 class Witness:
-    """Where a property fails, or comes nearest to it; prints as words.
+    """The place where a property fails, or comes nearest to failing; prints as text.
 
     Attributes
     ----------
     buyer : int or None
     other : int or None
-        The second buyer of a pair: the one who is envied.
+        The second buyer of a pair: the one that is envied.
     good : int or tuple of int or None
         Index of the good among the prices: k, or (resource, round).
     words : str
-        The size in words, or what was proved.
+        The size of the violation as text, or what was proved.
     allocation : ndarray or csr_array or None
-        An allocation that shows the failure: one that is better.
+        A better allocation, which shows the failure.
     """
 
     buyer: int | None = None
@@ -60,23 +67,23 @@ class Witness:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One property, judged; prints as one line, and is true if the property holds.
+class CheckResult:
+    """The result of checking one property; prints as one line, and is true if the property holds.
 
     Attributes
     ----------
     statement : str
-        The property, in words.
+        The property as a sentence.
     source : str
         Paper, equation or theorem.
     holds : bool
         Whether the violation is within the tolerance.
     violation : float
-        0 if there is none, infinite if a number is missing; each property says in which unit.
+        0 if there is none, infinite if a number is missing; each property documents its unit.
     witness : object
-        Where: a :class:`Witness`, or whatever else prints as words; None if there is nothing to show.
+        The place of the violation: a :class:`Witness`, or another object with a text; None if there is none.
     tolerance : float
-        What the certified gap and the rounding of floats explain, in the unit of the violation.
+        The violation that the certified gap and the rounding of floats allow, in the same unit.
     """
 
     statement: str
@@ -87,7 +94,7 @@ class Finding:
     tolerance: float = 0.0
 
     def __bool__(self) -> bool:
-        """Whether the property holds: ``assert envy_freeness(...)`` means what it says."""
+        """Whether the property holds: ``assert envy_freeness(...)`` tests the property."""
         return self.holds
 
     def __str__(self) -> str:
@@ -96,17 +103,17 @@ class Finding:
         size = f"off by {size_text(self.violation)}, {size_text(self.tolerance)} allowed"
         return f"{self.statement}: {verdict}, {size}{where}"
 
-    def require(self) -> Finding:
-        """Return the finding if the property holds; raise PropertyFails otherwise."""
+    def require(self) -> CheckResult:
+        """Return the result if the property holds; raise PropertyFails otherwise."""
         if not self.holds:
             raise PropertyFails((self,))
         return self
 
 
-class Certificate(tuple[Finding, ...]):
-    """Findings about one answer; prints as a table.
+class Certificate(tuple[CheckResult, ...]):
+    """The results of all checks of one plan; prints as a table.
 
-    Unlike other tuples, one is true if all findings hold (and there is one).
+    Unlike other tuples, a certificate is true if it is not empty and all its properties hold.
     """
 
     __slots__ = ()
@@ -114,12 +121,12 @@ class Certificate(tuple[Finding, ...]):
     @property
     def holds(self) -> bool:
         """Whether every property holds."""
-        return len(self) > 0 and all(finding.holds for finding in self)
+        return len(self) > 0 and all(result.holds for result in self)
 
     @property
-    def failures(self) -> tuple[Finding, ...]:
+    def failures(self) -> tuple[CheckResult, ...]:
         """The properties that do not hold."""
-        return tuple(finding for finding in self if not finding.holds)
+        return tuple(result for result in self if not result.holds)
 
     def require(self) -> Certificate:
         """Return the certificate if every property holds; raise PropertyFails, carrying the failures, otherwise."""
@@ -133,13 +140,13 @@ class Certificate(tuple[Finding, ...]):
     def __str__(self) -> str:
         rows = [
             (
-                finding.statement,
-                "yes" if finding.holds else "NO",
-                size_text(finding.violation),
-                size_text(finding.tolerance),
-                str(finding.witness or "-"),
+                result.statement,
+                "yes" if result.holds else "NO",
+                size_text(result.violation),
+                size_text(result.tolerance),
+                str(result.witness or "-"),
             )
-            for finding in self
+            for result in self
         ]
         return columns_text([("statement", "holds", "violation", "tolerance", "witness"), *rows])
 

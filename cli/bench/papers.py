@@ -1,0 +1,97 @@
+"""`equipoise bench PAPER`: run the experiments of a paper, print their tables, and write their plots as a page."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...validation.experiments.papers import EXPERIMENTS
+from ..errors import OK
+from ..files import check_target, write_text
+from ..json_text import json_rows
+from ..options import Action, Json, deferred
+from ..progress import CountProgress
+from .rows import print_rows
+
+if TYPE_CHECKING:
+    from ...validation.experiments.experiment import ExperimentOutcome, PaperExperiments
+
+
+def experiments_command(paper: str, title: str) -> Callable[..., Action]:
+    """Return the command that runs the experiments of one paper."""
+
+    def bench_paper(
+        figure: Annotated[
+            str | None, typer.Option(metavar="NAME", help="A figure from the list, or all; without it, the list.")
+        ] = None,
+        jobs: Annotated[int, typer.Option(help="Jobs of a generated workload.")] = 120,
+        gpus: Annotated[int | None, typer.Option(help="GPUs [as many per job as in the paper].")] = None,
+        seed: Annotated[int, typer.Option(help="Seed of the first workload.")] = 0,
+        repeats: Annotated[int, typer.Option(help="Workloads to average over.")] = 3,
+        data: Annotated[
+            Path | None, typer.Option(metavar="FOLDER", help="Data sets, for Figure 17: a folder with pollux/.")
+        ] = None,
+        html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write tables and plots as a page.")] = None,
+        as_json: Json = False,
+    ) -> int:
+        from ...validation.experiments.experiment import ExperimentSettings
+        from ...validation.experiments.page import outcome_page
+
+        catalogue = EXPERIMENTS[paper]
+        if figure is None:
+            return _print_list(catalogue, as_json)
+        check_target("--html", html)
+        names = list(catalogue.experiments) if figure == "all" else [catalogue.find(figure).name]
+        outcomes: dict[str, ExperimentOutcome] = {}
+        for name in names:
+            with CountProgress(f"figure {name}" if name.isdigit() else name) as counted:
+                settings = ExperimentSettings(
+                    jobs=jobs, gpus=gpus, seed=seed, repeats=repeats, data=data, on_step=counted
+                )
+                outcomes[name] = catalogue.experiments[name].run(settings)
+            if not as_json:
+                _print_outcome(f"{name}: {catalogue.experiments[name].title}", outcomes[name])
+        if as_json:
+            document = {name: _fields(outcome) for name, outcome in outcomes.items()}
+            sys.stdout.write(json.dumps(document, indent=1) + "\n")
+        if html is not None:
+            write_text(html, outcome_page(catalogue, outcomes, settings))
+        return OK
+
+    bench_paper.__doc__ = f"Run the experiments of the {title} paper, and report which results agree with the paper's."
+    return deferred(bench_paper)
+
+
+def _print_list(catalogue: PaperExperiments, as_json: bool) -> int:
+    return print_rows(
+        [{"figure": name, "of": entry.title} for name, entry in catalogue.experiments.items()], as_json=as_json
+    )
+
+
+def _print_outcome(title: str, outcome: ExperimentOutcome) -> None:
+    write = sys.stdout.write
+    write(f"{title}\n")
+    if outcome.skipped:
+        write(f"skipped: {outcome.skipped}\n\n")
+        return
+    print_rows(outcome.rows, as_json=False)
+    for claim in outcome.claims:
+        write(f"{'yes' if claim.holds else 'NO '}  {claim.statement}\n     {claim.numbers}\n")
+    write("\n")
+    sys.stdout.flush()
+
+
+def _fields(outcome: ExperimentOutcome) -> dict[str, Any]:
+    return {
+        "skipped": outcome.skipped or None,
+        "in_shape": outcome.in_shape,
+        "claims": [
+            {"says": each.statement, "holds": bool(each.holds), "numbers": each.numbers} for each in outcome.claims
+        ],
+        "rows": json_rows(outcome.rows),
+    }

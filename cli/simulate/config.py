@@ -1,0 +1,179 @@
+"""Configuration of a simulation, read from the options: trace, cluster, profiles and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ...formulations.checks import as_integer
+from ...simulation import Profiles, Trace, read_durations, read_trace
+from ...simulation.engines import DEFAULT_ENGINE, ENGINES, Engine, find_engine
+from ...simulation.traces.durations import is_duration_trace
+from ..console import print_status
+from ..errors import CommandError
+from ..profiles import BUILTIN, PROFILE_FILES, named_profiles
+from .policy_spec import read_options, read_value
+from .workload import first_jobs, fitting_jobs, generated_jobs, in_order, is_generated
+
+#: The name of the profiles where a trace of durations comes without others.
+OWN_PROFILES = "the trace's own"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulationConfig:
+    """The configuration that all policies of one comparison share.
+
+    Attributes
+    ----------
+    engine_name : str
+    trace_name : str
+        As written on the command line.
+    trace : Trace
+    profiles : Profiles or mapping of GPU type to Profiles
+    profiles_name, cluster : str, str or None
+    gpus : int or mapping of GPU type to int
+    rules : object
+        Rules of the engine.
+    seed : int
+    asked : tuple of str
+        The other options of the command line, for the command that repeats the run.
+    """
+
+    engine_name: str
+    trace_name: str
+    trace: Trace
+    profiles: Profiles | Mapping[str, Profiles]
+    profiles_name: str
+    cluster: str | None
+    gpus: int | Mapping[str, int]
+    rules: Any
+    seed: int
+    asked: tuple[str, ...] = ()
+
+    @property
+    def engine(self) -> Engine:
+        """The entry of the engine in the registry."""
+        return find_engine(self.engine_name)
+
+    @property
+    def total_gpus(self) -> int:
+        """Number of GPUs of all types."""
+        return self.gpus if isinstance(self.gpus, int) else sum(self.gpus.values())
+
+    def metadata(self) -> dict[str, Any]:
+        """Return the configuration as fields of a result's document."""
+        return {
+            "engine": self.engine_name,
+            "trace": self.trace_name,
+            "num_jobs": len(self.trace),
+            "gpus": self.gpus if isinstance(self.gpus, int) else dict(self.gpus),
+            "profiles": self.profiles_name,
+            "cluster": self.cluster,
+            "rules": {each.name: getattr(self.rules, each.name) for each in fields(self.rules)},
+            "seed": self.seed,
+        }
+
+
+def read_config(
+    trace: str,
+    *,
+    gpus: str,
+    engine: str,
+    profiles: str | None,
+    cluster: str | None,
+    jobs: int | None,
+    rules: str | None,
+    seed: int,
+    sort: bool,
+    skip_wide: bool,
+) -> SimulationConfig:
+    """Read and check everything but the policies.
+
+    Raises
+    ------
+    InvalidInput, CommandError
+        Naming the option, or the column and the line of the trace.
+    """
+    rules_type = find_engine(engine).rules_type
+    amounts = _gpus(gpus)
+    widest = amounts if isinstance(amounts, int) else max(amounts.values())
+    as_integer("--seed", seed, minimum=0)
+    if jobs is not None:
+        as_integer("--jobs", jobs, minimum=1)
+    known: Profiles | Mapping[str, Profiles] = _profiles(profiles, cluster, amounts)
+    first = known if not isinstance(known, Mapping) else next(iter(known.values()))
+    profiles_name = profiles or BUILTIN
+    if is_generated(trace):
+        found = generated_jobs(trace, jobs, widest, seed, first)
+    elif is_duration_trace(trace):
+        # The durations hold on the first type of GPU; without --profiles, the profiles are made of them alone.
+        found, own = read_durations(trace, None if profiles is None else first)
+        found = in_order(found, sort)
+        if profiles is None:
+            known, profiles_name = own, OWN_PROFILES
+    else:
+        found = in_order(read_trace(trace), sort)
+        if profiles is None and all((Path(trace).parent / name).is_file() for name in PROFILE_FILES):
+            print_status(f"profiles: built in; --profiles {Path(trace).parent} takes those beside the trace")
+    repeated = (
+        (("--engine", engine), engine != DEFAULT_ENGINE),
+        (("--profiles", BUILTIN), profiles == BUILTIN),
+        (("--jobs", str(jobs)), jobs is not None),
+        (("--rules", str(rules)), rules is not None),
+        (("--seed", str(seed)), True),
+        (("--sort",), sort),
+        (("--skip-wide",), skip_wide),
+    )
+    return SimulationConfig(
+        engine_name=engine,
+        trace_name=trace,
+        trace=fitting_jobs(first_jobs(found, jobs), widest, skip_wide),
+        profiles=known,
+        profiles_name=profiles_name,
+        cluster=cluster if isinstance(known, Mapping) or profiles in (None, BUILTIN) else first.name,
+        gpus=amounts,
+        rules=_rules(rules, rules_type),
+        seed=seed,
+        asked=tuple(word for words, given in repeated if given for word in words),
+    )
+
+
+def check_engine(engine: str | None) -> None:
+    """Check the name of an engine, if one is given."""
+    if engine is not None and engine not in ENGINES:
+        raise CommandError(f"--engine {engine}: unknown", f"the engines are {', '.join(ENGINES)}.")
+
+
+def _gpus(text: str) -> int | dict[str, int]:
+    hint = "a number such as 32, or types such as v100=16,p100=8, each the name of a cluster in --profiles."
+    if "=" not in text:
+        number = read_value(text)
+        if not isinstance(number, int):
+            raise CommandError(f"--gpus {text}: not a number of GPUs", hint)
+        return as_integer("--gpus", number, minimum=1)
+    amounts = read_options(text, "--gpus", hint)
+    return {name: as_integer(f"--gpus {name}", amount, minimum=1) for name, amount in amounts.items()}
+
+
+def _profiles(folder: str | None, cluster: str | None, gpus: int | dict[str, int]) -> Profiles | dict[str, Profiles]:
+    if isinstance(gpus, int):
+        return named_profiles(BUILTIN if folder is None else folder, cluster)
+    if folder in (None, BUILTIN):
+        raise CommandError(
+            "--gpus with types needs --profiles FOLDER", "each type is the name of a cluster in its throughputs.csv."
+        )
+    if cluster is not None:
+        raise CommandError(f"--cluster {cluster}: --gpus names the clusters already", "leave --cluster out.")
+    return {name: named_profiles(str(folder), name) for name in gpus}
+
+
+def _rules(text: str | None, rules_type: type[Any]) -> Any:
+    known = {each.name for each in fields(rules_type)}
+    hint = f"such as --rules KEY=VALUE,KEY=VALUE; there are {', '.join(sorted(known)) or 'none in this engine'}."
+    options = read_options(text or "", "--rules", hint)
+    for name in options:
+        if name not in known:
+            raise CommandError(f"--rules {name}: no such rule", hint)
+    return rules_type(**options)

@@ -1,0 +1,170 @@
+"""The frame of every paper's experiments: settings, claims, outcomes, and the catalogue that lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from ...formulations.checks import as_integer
+from ...formulations.errors import InvalidInput
+
+# Called with the number of steps of the experiment that are done, and with their total.
+OnStep = Callable[[int, int], None]
+
+
+class Plot(Protocol):
+    """A picture of an experiment."""
+
+    def svg(self) -> str:
+        """Return the picture as an SVG document."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentSettings:
+    """The size of an experiment and the seeds of its workloads.
+
+    Parameters
+    ----------
+    jobs : int
+        The number of jobs of a generated workload, at least 4.
+    gpus : int, optional
+        The number of GPUs, at least 8; by default as many per job as in the paper.
+    seed : int
+        The seed of the first workload.
+    repeats : int
+        The number of workloads, of seeds `seed`, `seed + 1`, ...; figures are means over them.
+    data : Path, optional
+        The folder of the shared data sets, for the experiments that need one.
+    on_step : callable, optional
+        Called with the progress of the experiment.
+    """
+
+    jobs: int = 120
+    gpus: int | None = None
+    seed: int = 0
+    repeats: int = 3
+    data: Path | None = None
+    on_step: OnStep | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        as_integer("jobs", self.jobs, minimum=4)
+        as_integer("seed", self.seed, minimum=0)
+        as_integer("repeats", self.repeats, minimum=1)
+        if self.gpus is not None:
+            as_integer("gpus", self.gpus, minimum=8)
+
+    @property
+    def seeds(self) -> range:
+        """The seeds of the workloads."""
+        return range(self.seed, self.seed + self.repeats)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperClaim:
+    """A claim of the paper, and whether it holds here.
+
+    Attributes
+    ----------
+    statement : str
+        The claim in our own formulation.
+    holds : bool
+    numbers : str
+        The measured numbers.
+    """
+
+    statement: str
+    holds: bool
+    numbers: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentOutcome:
+    """The rows, claims and plots of one experiment.
+
+    Attributes
+    ----------
+    rows : sequence of mapping
+        The rows of one table.
+    claims : tuple of PaperClaim
+        Empty if the experiment was skipped.
+    plots : tuple of Plot
+    skipped : str
+        The reason why it could not run; empty if it ran.
+    """
+
+    rows: Sequence[Mapping[str, Any]]
+    claims: tuple[PaperClaim, ...] = ()
+    plots: tuple[Plot, ...] = ()
+    skipped: str = ""
+
+    @property
+    def in_shape(self) -> bool | None:
+        """Whether all claims hold; None if it was skipped."""
+        return None if self.skipped else all(claim.holds for claim in self.claims)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """One experiment of a paper.
+
+    Attributes
+    ----------
+    name : str
+        The name under which the command finds it.
+    title : str
+    module : str
+        The full name of the module that runs it, imported when it runs.
+    function : str
+        The function of that module: from settings to an outcome.
+    label : str
+        The beginning of its heading, such as "Figure 9"; empty if the title is the heading.
+    """
+
+    name: str
+    title: str
+    module: str
+    function: str
+    label: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The label, if there is one, and the title."""
+        return f"{self.label}: {self.title}" if self.label else self.title
+
+    def run(self, settings: ExperimentSettings) -> ExperimentOutcome:
+        """Run the experiment."""
+        outcome: ExperimentOutcome = getattr(import_module(self.module), self.function)(settings)
+        return outcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperExperiments:
+    """The experiments of one paper.
+
+    Attributes
+    ----------
+    paper : str
+        The paper's name as it is printed.
+    experiments : mapping of str to Experiment
+        Every experiment by its name.
+    cluster_gpus : callable
+        Maps settings to the number of GPUs of the cluster.
+    aliases : mapping of str to str
+        Further names of experiments.
+    """
+
+    paper: str
+    experiments: Mapping[str, Experiment]
+    cluster_gpus: Callable[[ExperimentSettings], int]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+    def find(self, name: str) -> Experiment:
+        """Return an experiment by its name or alias; InvalidInput if there is none."""
+        chosen = self.aliases.get(name, name)
+        if chosen not in self.experiments:
+            raise InvalidInput("figure", name, f"must be one of {', '.join(self.experiments)}, or all")
+        return self.experiments[chosen]

@@ -1,0 +1,12 @@
+"""The papers whose experiments can be run: one row for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from .experiment import PaperExperiments
+from .shockwave.catalogue import SHOCKWAVE
+
+#: The experiments of each paper, by the name that `equipoise bench` takes.
+EXPERIMENTS: Mapping[str, PaperExperiments] = MappingProxyType({"shockwave": SHOCKWAVE})
