@@ -113,7 +113,7 @@ class FisherMarket(Market):
         return self.best(self.capacities)
 
     @cached_property
-    def wanted(self) -> NDArray[np.bool_]:
+    def in_demand(self) -> NDArray[np.bool_]:
         """Whether any buyer has demand for a good, shape (K,)."""
         if self.is_sparse:
             return np.bincount(self._table.indices, minlength=self.num_goods) > 0
@@ -143,7 +143,7 @@ class FisherMarket(Market):
     def unit_costs(self, prices: Floats) -> Floats:
         """Return the least money that buys each buyer one unit of utility, ``min_k p_k / u_ik``, shape (N,)."""
         with np.errstate(divide="ignore", over="ignore"):
-            amounts = np.where(self.wanted, 1.0 / prices, 0.0)  # amounts that one unit of money buys
+            amounts = np.where(self.in_demand, 1.0 / prices, 0.0)  # amounts that one unit of money buys
             free = np.isinf(amounts)
             costs = np.asarray(1.0 / self.best(np.where(free, 0.0, amounts)))
         return np.where(self.best(free.astype(np.float64)) > 0, 0.0, costs) if free.any() else costs

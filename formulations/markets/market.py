@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any
@@ -51,8 +52,14 @@ class Market(Formulation[Equilibrium], ABC):
 
     @property
     @abstractmethod
-    def wanted(self) -> Any:
+    def in_demand(self) -> Any:
         """Whether any buyer has demand for a good, shape of the prices, bool."""
+
+    @property
+    def wanted(self) -> Any:
+        """Deprecated name of `in_demand`."""
+        warnings.warn("Market.wanted is now Market.in_demand", DeprecationWarning, stacklevel=2)
+        return self.in_demand
 
     @abstractmethod
     def utilities_at(self, allocation: Any) -> Floats:
@@ -96,13 +103,13 @@ class Market(Formulation[Equilibrium], ABC):
 
         NaN counts as 0, an infinite price as the largest double.
         """
-        prices = np.nan_to_num(np.maximum(prices, 0.0), nan=0.0) * self.wanted
+        prices = np.nan_to_num(np.maximum(prices, 0.0), nan=0.0) * self.in_demand
         shares = _by_largest(_by_largest(prices) * _by_largest(self.capacities))  # scaled in steps against overflow
         total = shares.sum()
         if not total > 0:
-            shares = np.where(self.wanted, 1.0, 0.0)
+            shares = np.where(self.in_demand, 1.0, 0.0)
             total = shares.sum()
-        shares = np.where(self.wanted, np.maximum(shares, LEAST_PRICE * total / shares.size), 0.0)
+        shares = np.where(self.in_demand, np.maximum(shares, LEAST_PRICE * total / shares.size), 0.0)
         return np.asarray(self.total_budget * (shares / shares.sum()) / self.capacities)
 
     def bound_at(self, prices: Floats) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -105,9 +106,9 @@ class VolatileFisherMarket(Market):
         object.__setattr__(self, field, data)
         object.__setattr__(self, "rho", self._checked_rho())
         self._set_budgets(self.budgets, self.capacities, count, (resources, rounds))
-        served = self.served.any(axis=1)
-        if not served.all():
-            index = int(np.flatnonzero(~served)[0])
+        active = self.active.any(axis=1)
+        if not active.all():
+            index = int(np.flatnonzero(~active)[0])
             raise InvalidInput(field, 0.0, "the buyer needs a round with a positive entry", index=index)
         self._check_yields(field)
 
@@ -115,7 +116,7 @@ class VolatileFisherMarket(Market):
         """Raise InvalidInput if the utility of all resources of a round overflows or underflows."""
         with np.errstate(over="ignore"):
             most = self.arithmetic.rates(np.broadcast_to(self.capacities, self.shape))
-            lost = self.served & ~(most > 0)
+            lost = self.active & ~(most > 0)
             bad = ~np.isfinite(most.sum(axis=1)) | lost.any(axis=1)
         if bad.any():
             i = int(bad.argmax())
@@ -190,14 +191,20 @@ class VolatileFisherMarket(Market):
         return FisherMarket(flat, self.budgets, self.capacities.ravel())
 
     @cached_property
-    def served(self) -> NDArray[np.bool_]:
+    def active(self) -> NDArray[np.bool_]:
         """Whether a buyer can use a round, shape (N, T)."""
-        return np.asarray(self.arithmetic.wants.any(axis=1))
+        return np.asarray(self.arithmetic.has_demand.any(axis=1))
+
+    @property
+    def served(self) -> NDArray[np.bool_]:
+        """Deprecated name of `active`."""
+        warnings.warn("VolatileFisherMarket.served is now active", DeprecationWarning, stacklevel=2)
+        return self.active
 
     @cached_property
-    def wanted(self) -> NDArray[np.bool_]:
+    def in_demand(self) -> NDArray[np.bool_]:
         """Whether any buyer has demand for a resource in a round, shape (J, T)."""
-        return np.asarray(self.arithmetic.wants.any(axis=0))
+        return np.asarray(self.arithmetic.has_demand.any(axis=0))
 
     def utilities_at(self, allocation: Any) -> Floats:
         """Return every buyer's utility, the sum over rounds, shape (N,)."""
@@ -211,22 +218,22 @@ class VolatileFisherMarket(Market):
         """Return the budgets, split in proportion to each good's contribution to utility, per unit of capacity."""
         if self.family == "linear":
             return self.static.implied_prices(allocation.reshape(self.num_buyers, -1)).reshape(self.capacities.shape)
-        claims = self.arithmetic.claims(allocation)
-        total = claims.sum(axis=(1, 2), keepdims=True)
+        contributions = self.arithmetic.contributions(allocation)
+        total = contributions.sum(axis=(1, 2), keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
-            shares = np.where(total > 0, claims / total, 0.0)
+            shares = np.where(total > 0, contributions / total, 0.0)
         return np.asarray(np.einsum("i,ijt->jt", self.budgets, shares) / self.capacities)
 
     def program_size(self, form: str | None = None) -> int:
         """Return the number of entries of the program, without building it."""
-        return 2 * int(np.count_nonzero(self.arithmetic.wants))
+        return 2 * int(np.count_nonzero(self.arithmetic.has_demand))
 
     def program(self, form: str | None = None) -> Program:
         """Return the program over shares of capacity (linear), or over the utility of each round (Leontief)."""
         form = self._checked_form(form)
         if form == "shares":
             return self.static.program()
-        buyer, round_ = np.nonzero(self.served)
+        buyer, round_ = np.nonzero(self.active)
         unit = self._units()[buyer, round_]
         build = ProgramBuilder(sense="max")
         level = build.add_columns("level", (len(buyer),))
@@ -246,7 +253,7 @@ class VolatileFisherMarket(Market):
         if form == "shares":
             return self._improve_prices(self.static.allocation_of(values).reshape(self.shape), prices)
         rates = np.zeros((self.num_buyers, self.num_rounds))
-        rates[self.served] = self._floor_allocations(values, np.nonzero(self.served)[0])
+        rates[self.active] = self._floor_allocations(values, np.nonzero(self.active)[0])
         return self._improve_prices(self.requirements * (rates / self._units())[:, None, :], prices)
 
     def encode(self, plan: Equilibrium, form: str | None = None) -> Floats:
@@ -255,16 +262,16 @@ class VolatileFisherMarket(Market):
         self.evaluate(plan)  # checks the shape
         if form == "shares":
             return self.static.shares_of(np.asarray(plan.allocation).reshape(self.num_buyers, -1))
-        return np.asarray((self.arithmetic.rates(np.asarray(plan.allocation)) * self._units())[self.served])
+        return np.asarray((self.arithmetic.rates(np.asarray(plan.allocation)) * self._units())[self.active])
 
     def _units(self) -> Floats:
         """Return the unit of the columns of a Leontief market: the largest share of a capacity that one unit takes."""
         shares = (self.requirements / self.capacities).max(axis=1)
-        return np.where(self.served, shares, 1.0)
+        return np.where(self.active, shares, 1.0)
 
     def _largest(self) -> Floats:
         """Return the most utility that one round alone can give each buyer of a Leontief market, shape (N,)."""
-        return np.asarray(np.where(self.served, 1.0 / self._units(), 0.0).max(axis=1))
+        return np.asarray(np.where(self.active, 1.0 / self._units(), 0.0).max(axis=1))
 
     def _checked_form(self, form: str | None) -> str:
         if not self.forms:

@@ -142,7 +142,7 @@ def test_stored_zeros_and_duplicates_of_a_sparse_table_are_tidied():
     market = eq.FisherMarket(table, [1.0, 1.0])
     assert market.utilities.nnz == 2
     assert market.utilities.toarray().tolist() == [[0.0, 2.0, 0.0], [3.0, 0.0, 0.0]]
-    assert market.wanted.tolist() == [True, True, False]
+    assert market.in_demand.tolist() == [True, True, False]
     assert repr(market) == "<FisherMarket: 2 buyers, 3 goods, 2 wanted pairs>"
 
 
@@ -209,7 +209,7 @@ def test_sparse_and_dense_say_the_same(data, market):
     twin = eq.FisherMarket(market.utilities.toarray(), market.budgets, market.capacities)
     x = data.draw(allocations(market))
     prices = np.array(data.draw(st.lists(PRICES, min_size=market.num_goods, max_size=market.num_goods)))
-    assert market.wanted.tolist() == twin.wanted.tolist()
+    assert market.in_demand.tolist() == twin.in_demand.tolist()
     assert market.largest.tolist() == twin.largest.tolist()
     assert market.unit_costs(prices).tolist() == twin.unit_costs(prices).tolist()
     assert market.bound_at(prices) == twin.bound_at(prices)

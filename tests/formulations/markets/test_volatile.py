@@ -165,7 +165,7 @@ def test_a_round_that_serves_nobody_yields_nothing_whatever_its_productivity():
         weights[0, :, 0] = 0.0
         market = eq.VolatileFisherMarket(**(changes | {"utilities": weights}))
         assert market.arithmetic.rates(np.ones((2, 2, 2)))[0, 0] == 0.0
-        assert market.served.tolist() == [[False, True], [True, True]]
+        assert market.active.tolist() == [[False, True], [True, True]]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -197,7 +197,7 @@ def test_a_linear_market_is_static_with_resource_and_round_as_goods(data, market
     assert static.utilities_at(flat) == pytest.approx(market.utilities_at(x), rel=1e-14)
     assert static.unit_costs(prices) == pytest.approx(market.unit_costs(shaped), rel=1e-14)
     assert static.bound_at(prices) == pytest.approx(market.bound_at(shaped), rel=1e-13, abs=1e-13)
-    assert static.wanted.tolist() == market.wanted.ravel().tolist()
+    assert static.in_demand.tolist() == market.in_demand.ravel().tolist()
     plan, its = market.equilibrium(x), static.equilibrium(flat)
     assert plan.prices.ravel().tolist() == its.prices.tolist()
     assert market.encode(plan).tolist() == static.encode(its).tolist()
@@ -222,7 +222,7 @@ def test_the_program_says_what_the_arithmetic_says(family, data):
         assert program.num_columns == np.count_nonzero(market.utilities)
         assert len(program.matrix.values) + len(program.log_matrix.values) == market.program_size()
     else:
-        assert program.num_columns == np.count_nonzero(market.served)
+        assert program.num_columns == np.count_nonzero(market.active)
         assert len(program.matrix.values) + len(program.log_matrix.values) <= market.program_size()
     assert program.residuals_at(values).worst <= 1e-14
     most = market.utilities_at(np.broadcast_to(market.capacities, market.shape))
@@ -234,7 +234,7 @@ def test_the_program_says_what_the_arithmetic_says(family, data):
     assert market.encode(again) == pytest.approx(values, rel=1e-13)
     duals = np.arange(1.0, 1.0 + market.capacities.size)
     prices = market.decode(values, duals).prices
-    asked = market.normal_prices(duals.reshape(market.wanted.shape) / market.capacities)
+    asked = market.normal_prices(duals.reshape(market.in_demand.shape) / market.capacities)
     if market.bound_at(prices) < market.bound_at(asked):  # what the allocation implies proves more
         asked = market.normal_prices(market.implied_prices(again.allocation))
     assert prices == pytest.approx(asked, rel=1e-12)
@@ -263,3 +263,11 @@ def test_it_says_what_it_is():
     market = eq.VolatileFisherMarket(**CES)
     assert repr(market) == "<VolatileFisherMarket, ces: 2 buyers, 2 resources, 2 rounds>"
     assert (market.num_buyers, market.num_resources, market.num_rounds) == market.shape == (2, 2, 2)
+
+
+def test_former_names_warn_and_give_the_same():
+    market = eq.VolatileFisherMarket(**LINEAR)
+    with pytest.warns(DeprecationWarning, match="in_demand"):
+        assert market.wanted.tolist() == market.in_demand.tolist()
+    with pytest.warns(DeprecationWarning, match="active"):
+        assert market.served.tolist() == market.active.tolist()
