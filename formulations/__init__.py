@@ -1,1 +1,1 @@
-"""Decision problems as data, each with its program; no solver is known here."""
+"""Decision problems as data, each with its program; this package imports no solver."""

@@ -1,4 +1,4 @@
-"""Types of the arrays that all data are held in."""
+"""Types of the arrays that hold all data."""
 
 from __future__ import annotations
 

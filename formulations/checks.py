@@ -1,4 +1,4 @@
-"""Checks at the door: turn what the caller gave into arrays of one type, or say which value is wrong."""
+"""Input validation: convert the caller's values to arrays, or raise InvalidInput for the first bad value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _as_numbers(name: str, values: ArrayLike, shape: tuple[int, ...] | None, ndi
     if hasattr(values, "tocsr"):
         raise InvalidInput(name, type(values).__name__, "must be a dense array here")
     if isinstance(values, np.ma.MaskedArray) and (masked := np.ma.getmaskarray(values)).any():
-        # numpy would take what lies under the mask.
+        # numpy would read the values under the mask.
         raise InvalidInput(name, "masked", "must be a number", index=tuple(int(i) for i in np.argwhere(masked)[0]))
     _refuse_other_types(name, values, ndim)
     try:
@@ -50,10 +50,10 @@ def _as_numbers(name: str, values: ArrayLike, shape: tuple[int, ...] | None, ndi
 
 
 def _ragged(name: str, values: Any) -> InvalidInput:
-    """Return the error for nested lists of no one shape, with the first row that is longer or shorter than row 0."""
+    """Return the error for ragged nested lists; it names the first row that is longer or shorter than row 0."""
     lengths = [len(row) if isinstance(row, Sized) else 0 for row in values]
     index = next((i for i, length in enumerate(lengths) if length != lengths[0]), None)
-    if index is None:  # it is further inside
+    if index is None:  # a deeper level is ragged
         return InvalidInput(name, type(values).__name__, "must be an array of one shape")
     why = f"must be an array of one shape, and {name}[0] has {lengths[0]}"
     value = f"{lengths[index]} values" if isinstance(values[index], Sized) else values[index]
@@ -61,7 +61,7 @@ def _ragged(name: str, values: Any) -> InvalidInput:
 
 
 def _refuse_other_types(name: str, values: Any, ndim: int, place: tuple[int, ...] = ()) -> None:
-    """Look at each entry of (nested) lists before numpy takes True for 1, or turns numbers beside a text into texts."""
+    """Check each entry of (nested) lists, because numpy converts True to 1 and numbers beside a string to strings."""
     if not isinstance(values, list | tuple):
         return
     if ndim > 1:

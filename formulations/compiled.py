@@ -1,4 +1,4 @@
-"""Decorator of the compiled loops: cached on disk where that is allowed, compiled anew in each process elsewhere."""
+"""Decorator of the compiled loops: it caches them on disk if a folder is writable, else each process compiles them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numba.core.caching import FunctionCache
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# A full disk, a folder that has become read-only, a file that a crash has cut short.
+# Errors of a full disk, a read-only folder, or a cache file that a crash left incomplete.
 UNUSABLE = (OSError, EOFError, UnpicklingError)
 
 
@@ -27,7 +27,7 @@ class OptionalCache(FunctionCache):  # type: ignore[misc]  # numba has no types
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the saved result of compiling for a signature, or None if there is none that can be read."""
+        """Return the saved result of compiling for a signature; None if no readable one exists."""
         with suppress(*UNUSABLE):
             return super().load_overload(sig, target_context)
         return None
@@ -41,8 +41,8 @@ class OptionalCache(FunctionCache):  # type: ignore[misc]  # numba has no types
 def compiled(**options: Any) -> Callable[[Function], Function]:
     """Compile a function with numba when it is first called, and cache the result on disk if a folder is writable.
 
-    Numba's own ``cache=True`` raises at import where no folder is writable, as in a container whose user has no home,
-    and at the first call where the disk is full.
+    Numba's own ``cache=True`` raises at import if no folder is writable, for instance in a container whose user has no
+    home folder, and at the first call if the disk is full.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
     Returns
     -------
     callable
-        The decorator. What it returns has the plain Python function as ``py_func``.
+        The decorator. The compiled function has the plain Python function as ``py_func``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Every error the library raises on purpose, as one small tree."""
+"""Errors that the library raises on purpose, all subclasses of EquipoiseError."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class BackendNotFound(EquipoiseError, LookupError):  # noqa: N818
 
 
 class BackendUnavailable(EquipoiseError):  # noqa: N818
-    """The backend is known but cannot run here; the message says why and how to install it."""
+    """The backend is registered but cannot run here; the message gives the reason and the way to install it."""
 
 
 class LicenseLimit(BackendUnavailable):
@@ -52,7 +52,7 @@ class LicenseLimit(BackendUnavailable):
 
 
 class UnsupportedProblem(EquipoiseError, TypeError):  # noqa: N818
-    """The backend cannot state this problem; the message says which can."""
+    """The backend cannot state this problem; the message names a backend that can."""
 
 
 class NoSolution(EquipoiseError):  # noqa: N818
@@ -61,7 +61,7 @@ class NoSolution(EquipoiseError):  # noqa: N818
     Attributes
     ----------
     result : Result
-        What the solve did find: termination, bound, history.
+        The result of the solve: termination, bound, history.
     """
 
     def __init__(self, message: str, result: Any) -> None:

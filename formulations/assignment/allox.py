@@ -1,4 +1,4 @@
-"""AlloxMatching: jobs matched to (worker, k-th from last) slots for the least average completion time; AlloxPlan."""
+"""AlloxMatching and AlloxPlan: jobs matched to (worker, k-th from last) slots for the least average completion time."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ from ..program.model import Program
 if TYPE_CHECKING:
     import pandas as pd
 
-# Entries of the bound's tables that are in memory at once.
+# Entries of the bound's tables held in memory at once.
 BLOCK_ENTRIES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
 class AlloxPlan:
-    """Which type of worker runs each job, and in which order.
+    """A type of worker and a place in its queue for each job.
 
     Attributes
     ----------
     problem : AlloxMatching
     type_of : ndarray of int, shape (N,)
+        Type of worker that runs each job.
     prices : ndarray of float, shape (K, D), optional
-        Of the slots: what one more worker's k-th slot from last would save, k = 1..D; they prove the bound.
+        Prices of the slots: the saving of one more k-th slot from last, k = 1..D; they prove the bound.
     """
 
     problem: AlloxMatching
@@ -50,12 +51,12 @@ class AlloxPlan:
 
     @property
     def depth(self) -> Indices:
-        """Which from last each job is on its worker (k, from 1), shape (N,)."""
+        """Each job's position from the end of its worker's queue (k, from 1), shape (N,)."""
         return self._order[0]
 
     @property
     def worker(self) -> Indices:
-        """Which worker of its type runs each job, from 0, shape (N,)."""
+        """Index of the worker of its type that runs each job, from 0, shape (N,)."""
         return self._order[1]
 
     @cached_property
@@ -82,15 +83,15 @@ class AlloxPlan:
 
     def shares(self, gangs: ArrayLike | None = None) -> Floats:
         """Return the share of time that each job gets now on each type, shape (N, K): 1 / g if it is first, else 0."""
-        widths = np.ones(len(self.type_of), np.int64) if gangs is None else as_integers("gangs", gangs, minimum=1)
-        same_length(gangs=widths, type_of=self.type_of)
+        gang_gpus = np.ones(len(self.type_of), np.int64) if gangs is None else as_integers("gangs", gangs, minimum=1)
+        same_length(gangs=gang_gpus, type_of=self.type_of)
         shares = np.zeros(self.problem.rates.shape)
         now = np.flatnonzero(self.first)
-        shares[now, self.type_of[now]] = 1.0 / widths[now]
+        shares[now, self.type_of[now]] = 1.0 / gang_gpus[now]
         return shares
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per job: type, worker, k-th from last, whether it runs now, and when it ends."""
+        """Return one row per job: type, worker, position from last, whether it runs now, and its completion time."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -118,31 +119,31 @@ class AlloxMatching(Formulation[AlloxPlan]):
     Parameters
     ----------
     steps : array_like of float, shape (N,)
-        To go (n_j), at least 0.
+        Steps left (n_j), at least 0.
     rates : array_like of float, shape (N, K)
         Steps per second on one worker of each type (tau_ji), at least 0; 0 where the job cannot run.
     waited_s : array_like of float, shape (N,)
-        Since arrival (t_j), at least 0: a constant of the objective.
+        Seconds since arrival (t_j), at least 0: a constant of the objective.
     workers_of_type : array_like of int, shape (K,)
         Workers of each type that take new jobs, at least 0.
 
     Raises
     ------
     InvalidInput
-        Naming field, index and value; for a job that no worker can run as well.
+        Naming field, index and value; also for a job that no worker can run.
 
     Notes
     -----
     T. N. Le et al., "AlloX: Compute Allocation in Hybrid Clusters", EuroSys 2020, Section 4; the same is ``R || sum
     C_j`` of Bruno, Coffman and Sethi (1974). AlloX matches only the earliest ``max(alpha m, free workers)`` of m jobs
-    at a time, so that none starves: which jobs those are is the caller's part (the policy "allox").
+    at a time, so that none starves: the caller (the policy "allox") chooses these jobs.
 
-    Workers of one type are alike, so a slot is known by type and k, and takes as many jobs as there are workers. The
-    program is the linear one of this transport problem; its vertices are whole. On each type an optimal plan runs
-    shorter jobs first: that order, ties by index, is the plan's, whatever solver found the types.
+    Workers of one type are identical, so type and k identify a slot, which takes as many jobs as there are workers. The
+    program is this transport problem as a linear program; its vertices are integral. On each type an optimal plan runs
+    shorter jobs first: plans use that order, with ties by index, whatever solver found the types.
 
     A worker is one GPU. For jobs of g GPUs the released code of Shockwave matches the job to one worker at its speed on
-    g GPUs and then gives it a share of 1/g of the time. `AlloxPlan.shares` does that where it is told the gangs.
+    g GPUs and then gives it a share of 1/g of the time. `AlloxPlan.shares` does the same if `gangs` is given.
 
     Examples
     --------
@@ -179,7 +180,8 @@ class AlloxMatching(Formulation[AlloxPlan]):
             at = int(np.flatnonzero(nowhere)[0])
             raise InvalidInput("rates", self.rates[at].tolist(), "no worker can run the job", index=at)
         if not math.isfinite(len(self.steps) * float(np.where(self.runnable, self.times_s, 0.0).sum())):
-            raise InvalidInput("steps", float(self.steps.max()), "too many for their rates: the sum is out of range")
+            why = "too many for their rates: the sum of run times is out of range"
+            raise InvalidInput("steps", float(self.steps.max()), why)
 
     @cached_property
     def times_s(self) -> Floats:
@@ -195,7 +197,7 @@ class AlloxMatching(Formulation[AlloxPlan]):
 
     @cached_property
     def depths(self) -> Indices:
-        """The longest queue of each type that any optimal plan needs (k at most), shape (K,)."""
+        """The greatest k of each type that an optimal plan can need, shape (K,)."""
         return np.asarray(-(-self.runnable.sum(axis=0) // np.maximum(1, self.workers_of_type)))
 
     def cost_of(self, type_of: Indices) -> float:
@@ -204,7 +206,7 @@ class AlloxMatching(Formulation[AlloxPlan]):
         return math.fsum([*(self.order(type_of)[0] * times).tolist(), *self.waited_s.tolist()])
 
     def order(self, type_of: Indices) -> tuple[Indices, Indices]:
-        """Return which from last on its worker (k, from 1), and which worker of its type, every job is, shapes (N,)."""
+        """Return each job's position from last (k, from 1) and the index of its worker, each of shape (N,)."""
         depth, worker = np.zeros(len(type_of), np.int64), np.zeros(len(type_of), np.int64)
         for kind, workers in enumerate(self.workers_of_type):
             jobs = np.flatnonzero(type_of == kind)
@@ -213,7 +215,7 @@ class AlloxMatching(Formulation[AlloxPlan]):
         return depth + 1, worker
 
     def evaluate(self, plan: AlloxPlan) -> tuple[float, Residuals]:
-        """Return the sum of completion times since arrival; the residual is 1 if a job is where it cannot run."""
+        """Return the sum of completion times since arrival; the residual is 1 if a job's type cannot run it."""
         self.check_plan(plan)
         if not self.runnable[np.arange(len(plan.type_of)), plan.type_of].all():
             return math.inf, Residuals(row=1.0)
@@ -232,17 +234,17 @@ class AlloxMatching(Formulation[AlloxPlan]):
         return math.fsum([*least.tolist(), *self.waited_s.tolist(), *(-paid).tolist()])
 
     def _cheapest(self, prices: Floats) -> Floats:
-        """Return the least cost of a slot and its price for each job, without what it has waited, shape (N,)."""
+        """Return each job's least sum of a slot's cost and price, without the time waited, shape (N,)."""
         count, deep = len(self.steps), prices.shape[1] + 1
         k = np.arange(1, deep + 1)
         least = np.full(count, np.inf)
         for kind in range(len(prices)):
-            asked = np.append(prices[kind], 0.0)
+            slot_prices = np.append(prices[kind], 0.0)
             for start in range(0, count, max(1, BLOCK_ENTRIES // deep)):
                 rows = slice(start, start + max(1, BLOCK_ENTRIES // deep))
                 times = self.times_s[rows, kind]
                 able = np.isfinite(times)
-                costs = (np.where(able, times, 0.0)[:, None] * k + asked).min(axis=1)
+                costs = (np.where(able, times, 0.0)[:, None] * k + slot_prices).min(axis=1)
                 least[rows] = np.minimum(least[rows], np.where(able, costs, np.inf))
         return least
 
@@ -266,7 +268,7 @@ class AlloxMatching(Formulation[AlloxPlan]):
     def decode(self, values: Floats, duals: Floats | None = None, form: str = "slots") -> AlloxPlan:
         """Turn column values of the program into a plan, priced by the duals of the slots.
 
-        A mixture of optimal matchings, as interior-point methods give, is resolved within the slots that it uses.
+        A mixture of optimal matchings, as interior-point methods return, becomes one matching of the slots in use.
         """
         self.check_form(form)
         prices = None
@@ -297,7 +299,7 @@ class AlloxMatching(Formulation[AlloxPlan]):
         place = maximum_bipartite_matching(graph, perm_type="column")
         kinds = np.repeat(np.arange(len(self.depths)), self.depths)
         found = kinds[np.searchsorted(ends, np.maximum(place, 0), side="right")]
-        # A job without a place is of values that are no solution: its largest part stands for it.
+        # Only infeasible values leave a job without a slot: it gets the type of its largest value.
         return np.asarray(np.where(place >= 0, found, mass.argmax(axis=1)))
 
     def encode(self, plan: AlloxPlan, form: str = "slots") -> Floats:

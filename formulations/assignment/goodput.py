@@ -1,4 +1,4 @@
-"""GoodputAllocation: how many GPUs, of which type, each elastic job gets (Pollux, Sia); GoodputPlan."""
+"""GoodputAllocation and GoodputPlan: type and number of GPUs for each elastic job (Pollux, Sia)."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from ..program.model import Program
 if TYPE_CHECKING:
     import pandas as pd
 
-# What a job without GPUs counts as in a mean of speedups, unless said otherwise: 1% of its fair speed.
+# Default speedup of a job without GPUs in a mean of speedups: 1% of its fair speed.
 IDLE_SPEEDUP = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class GoodputPlan:
-    """How many GPUs of which type each job gets.
+    """A type and a number of GPUs for each job.
 
     Attributes
     ----------
     problem : GoodputAllocation
     type_of, count_of : ndarray of int, shape (N,)
-        A count of 0: it does not run.
+        Type and number of GPUs of each job; a job of count 0 does not run.
     """
 
     problem: GoodputAllocation
@@ -46,7 +46,7 @@ class GoodputPlan:
 
     @cached_property
     def speedups(self) -> Floats:
-        """Of each job, shape (N,): the problem's `idle_speedup`, or 0 without one, where it does not run."""
+        """Speedup of each job, shape (N,); the problem's `idle_speedup`, or 0 without one, for a job that is idle."""
         speed = self.problem.speedups[np.arange(len(self.type_of)), self.type_of, self.count_of]
         return np.where(self.count_of > 0, speed, self.problem.idle_speedup or 0.0)
 
@@ -83,24 +83,26 @@ class GoodputAllocation(Formulation[GoodputPlan]):
     Parameters
     ----------
     goodputs : array_like of float, shape (N, K, G + 1) or, for one type, (N, G + 1)
-        Useful progress per second with n = 0..G GPUs of a type, at least 0; 0 where the job cannot run so, and for n =
-        0. Any finite numbers do: they need not rise with n.
+        Useful progress per second with n = 0..G GPUs of a type, at least 0; 0 in configurations that the job cannot
+        run, and for n = 0. They need not rise with n.
     gpus : array_like of int, shape (K,), or int
         GPUs of each type (M_k), at least 0.
     power : float
-        p of the mean, in [-20, 20]: -1 (Pollux) is the harmonic mean, 0 the geometric, 1 the arithmetic one; the lower,
-        the more the slowest jobs count.
+        Exponent p of the mean, in [-20, 20]: -1 (Pollux) is the harmonic mean, 0 the geometric, 1 the arithmetic one.
+        A lower exponent gives slow jobs more weight.
     base_goodputs : array_like of float, shape (N,), optional
-        What a speedup of 1 is, greater than 0. By default the goodput of a fair share (Pollux): that of ``max(1, M //
-        N)`` GPUs of the best type, or of the nearest count below, or else above, that the job can run with.
+        Goodput of a speedup of 1, greater than 0. By default the goodput of a fair share (Pollux): that of ``max(1, M
+        // N)`` GPUs of the best type, or of the nearest smaller count that the job can run with, or else the nearest
+        greater one.
     idle_speedup : float, optional
-        Speedup that a job without GPUs counts as, greater than 0; 0.01 unless an `idle_penalty` is given.
+        Speedup assigned to a job without GPUs, greater than 0; 0.01 unless an `idle_penalty` is given.
     idle_penalty : float, optional
-        Or what such a job adds to the objective instead: minus this (lambda of Sia). Only one of the two may be given.
+        Amount that a job without GPUs subtracts from the objective instead (lambda of Sia). Only one of the two may be
+        given.
     current : array_like of int, shape (N, 2), optional
-        Type and count of the job's GPUs now; a count of 0: it does not run, whatever the type.
+        Type and count of the job's GPUs now; a job of count 0 does not run, and its type is ignored.
     restart_factors : array_like of float, shape (N,), optional
-        r_j in (0, 1], applied to the goodput of any configuration but the current one of a job that runs; needs
+        Factor r_j in (0, 1] of the goodput of any configuration but the current one of a running job; needs
         `current`. See :func:`~equipoise.formulations.assignment.goodput.restart_factors`.
 
     Raises
@@ -113,7 +115,7 @@ class GoodputAllocation(Formulation[GoodputPlan]):
     A. Qiao et al., "Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning", OSDI 2021, Section
     4.2 (fitness, speedup, the factor of reallocation); S. Jayaram Subramanya et al., "Sia: Heterogeneity-aware,
     goodput-optimized ML-cluster scheduling", SOSP 2023, Section 3.4 (:meth:`sia`). With p <= 0, Pollux's fitness is 0
-    as soon as one job has no GPU, and orders nothing while jobs outnumber GPUs; hence `idle_speedup`. GPUs are
+    as soon as one job has no GPU, and cannot rank plans while jobs outnumber GPUs; hence `idle_speedup`. GPUs are
     counted, not placed on nodes.
 
     Examples
@@ -152,7 +154,7 @@ class GoodputAllocation(Formulation[GoodputPlan]):
         put("gpus", as_integers("gpus", np.atleast_1d(self.gpus), minimum=0, shape=(types,)))
         put("power", as_real("power", self.power, minimum=-20.0, maximum=20.0))
         if self.idle_penalty is not None and self.idle_speedup is not None:
-            raise InvalidInput("idle_penalty", self.idle_penalty, "give it or idle_speedup, not both")
+            raise InvalidInput("idle_penalty", self.idle_penalty, "give either idle_penalty or idle_speedup, not both")
         if self.idle_penalty is None:
             idle = IDLE_SPEEDUP if self.idle_speedup is None else self.idle_speedup
             put("idle_speedup", as_real("idle_speedup", idle, above=0.0))
@@ -199,11 +201,11 @@ class GoodputAllocation(Formulation[GoodputPlan]):
         current: ArrayLike | None = None,
         restart_factors: ArrayLike | None = None,
     ) -> GoodputAllocation:
-        """Return Sia's program: each job's goodputs by the least of them per GPU, its lowest configuration's.
+        """Return Sia's problem: a job's goodputs are divided by the goodput per GPU of its lowest configuration.
 
         Sia normalises a job's row to ``n_min goodput / min goodput``, n_min the GPUs of the configuration with the
-        least goodput, and takes ``sum s^p`` (least, for p < 0), with a penalty lambda for each job without GPUs. With
-        the defaults no job is better off without: every s^p is at most 1.
+        least goodput. It optimises ``sum s^p`` (minimises for p < 0), with a penalty lambda for each job without GPUs.
+        With the defaults every s^p is at most 1, so no job is better off without GPUs.
         """
         raw: Any = goodputs
         table = as_reals("goodputs", raw, minimum=0.0, ndim=2 if np.ndim(raw) == 2 else 3)
@@ -223,7 +225,7 @@ class GoodputAllocation(Formulation[GoodputPlan]):
 
     @cached_property
     def allowed(self) -> NDArray[np.bool_]:
-        """Whether the job can run so, and the type has as many GPUs, shape (N, K, G + 1)."""
+        """Whether the job can run in the configuration and the type has enough GPUs, shape (N, K, G + 1)."""
         ranks = np.arange(self.goodputs.shape[2])
         return np.asarray((self.goodputs > 0) & (ranks >= 1) & (ranks <= self.gpus[:, None]))
 
@@ -236,11 +238,11 @@ class GoodputAllocation(Formulation[GoodputPlan]):
         above = np.where(able & (ranks > fair), ranks, length).min(axis=2)
         nearest = np.where(below > 0, below, np.minimum(above, length - 1))
         worth = np.take_along_axis(self.goodputs, nearest[:, :, None], axis=2)[:, :, 0].max(axis=1)
-        return np.where(worth > 0, worth, 1.0)  # who can run nowhere gets nothing, whatever its unit
+        return np.where(worth > 0, worth, 1.0)  # a job that can run nowhere gets no GPU, so any unit will do
 
     @cached_property
     def speedups(self) -> Floats:
-        """Of every configuration by the base, restarts counted, shape (N, K, G + 1); 0 where it is not allowed."""
+        """Speedup of every configuration, restarts included, shape (N, K, G + 1); 0 where it is not allowed."""
         with np.errstate(over="ignore"):
             speed = np.where(self.allowed, self.goodputs / self.base_goodputs[:, None, None], 0.0)
         if self.current is not None and self.restart_factors is not None:
@@ -252,13 +254,13 @@ class GoodputAllocation(Formulation[GoodputPlan]):
 
     @cached_property
     def utilities(self) -> Floats:
-        """u of every configuration, shape (N, K, G + 1); -inf where it is not allowed."""
+        """Utility u of every configuration, shape (N, K, G + 1); -inf where it is not allowed."""
         with np.errstate(divide="ignore", over="ignore", under="ignore"):
             return np.where(self.allowed, self._utility(self.speedups), -np.inf)
 
     @cached_property
     def idle_utility(self) -> float:
-        """U of a job without GPUs."""
+        """Utility of a job without GPUs."""
         if self.idle_penalty is not None:
             return -self.idle_penalty
         return float(self._utility(np.array([self.idle_speedup]))[0])
@@ -283,7 +285,7 @@ class GoodputAllocation(Formulation[GoodputPlan]):
         return np.asarray((self.utilities - paid).reshape(len(self.goodputs), -1))
 
     def evaluate(self, plan: GoodputPlan) -> tuple[float, Residuals]:
-        """Return the objective, and the GPUs used beyond those there are; 1 if a job runs as it cannot."""
+        """Return the objective and the GPUs used beyond capacity; the violation is 1 if a configuration cannot run."""
         self.check_plan(plan)
         runs = np.flatnonzero(plan.count_of > 0)
         index = (runs, plan.type_of[runs], plan.count_of[runs])
@@ -300,7 +302,7 @@ class GoodputAllocation(Formulation[GoodputPlan]):
         return ProblemClass.MILP
 
     def program(self, form: str = "configurations", keep: NDArray[np.bool_] | None = None) -> Program:
-        """Return the integer program: a binary for each job and configuration, of those in `keep` if it is given."""
+        """Return the integer program with a binary for each job and configuration; `keep` selects configurations."""
         self.check_form(form)
         job, kind, rank = np.nonzero(self.allowed if keep is None else self.allowed & keep)
         build = ProgramBuilder(sense="max")
@@ -351,17 +353,17 @@ class GoodputAllocation(Formulation[GoodputPlan]):
 def restart_factors(age_s: ArrayLike, restarts: ArrayLike, restart_s: ArrayLike) -> Floats:
     """Return ``(age - restarts x restart_s) / (age + restart_s)``, at least 1e-3, shape (N,).
 
-    The factor of Pollux and Sia by which a job's goodput falls if it is restarted once more: young jobs, and such as
-    were often restarted, had better stay where they are.
+    Pollux and Sia multiply a job's goodput by this factor if it is restarted once more. It is small for young jobs and
+    for jobs with many restarts.
 
     Parameters
     ----------
     age_s : array_like of float, shape (N,)
-        Since arrival, at least 0.
+        Seconds since arrival, at least 0.
     restarts : array_like of int, shape (N,)
-        So far, at least 0.
+        Number of restarts so far, at least 0.
     restart_s : array_like of float, shape (N,)
-        What one costs, greater than 0.
+        Seconds that one restart costs, greater than 0.
     """
     age = as_reals("age_s", age_s, minimum=0.0)
     past = as_integers("restarts", restarts, minimum=0, shape=age.shape)

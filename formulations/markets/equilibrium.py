@@ -1,4 +1,4 @@
-"""Equilibrium: what every buyer of a market gets, and the prices at which nobody wants anything else."""
+"""Equilibrium: allocation and prices of a market, with each buyer's spending and utility."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Equilibrium:
-    """Allocation and prices of a market; how near to an equilibrium they are is what `bound` and `certify` say.
+    """Allocation and prices of a market; `bound` and `certify` measure how near to an equilibrium they are.
 
     Attributes
     ----------
     allocation : ndarray of float, shape (N, K) or (N, J, T); csr_array, shape (N, K), for a sparse market
         Amount of each good that each buyer gets, in the unit of the capacities.
     prices : ndarray of float, shape (K,) or (J, T)
-        Money per unit of a good, scaled so that all goods together cost what all budgets hold.
+        Money per unit of a good, scaled so that all goods together cost the sum of the budgets.
     spending : ndarray of float, shape (N,)
-        What each buyer's goods cost at the prices.
+        Cost of each buyer's goods at the prices.
     utilities : ndarray of float, shape (N,)
-        Recomputed from the allocation and the market's data.
+        Utility of each buyer, recomputed from the allocation and the market's data.
     """
 
     allocation: Floats | csr_array
@@ -38,7 +38,7 @@ class Equilibrium:
     utilities: Floats
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each good that a buyer gets any of: buyer, good (or resource, round), amount, cost."""
+        """Return one row for each positive amount of a good: buyer, good (or resource, round), amount, cost."""
         import pandas as pd
 
         allocation: Any = self.allocation
@@ -59,7 +59,7 @@ class Equilibrium:
         return text
 
     def _repr_svg_(self) -> str:
-        return self.to_svg()  # what a notebook shows
+        return self.to_svg()  # notebooks display it
 
     def __repr__(self) -> str:
         return f"<Equilibrium: {len(self.spending)} buyers, {self.prices.size} goods>"

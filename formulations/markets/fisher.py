@@ -1,4 +1,4 @@
-"""FisherMarket: how buyers with budgets share divisible goods, and at what prices, when utilities are linear."""
+"""FisherMarket: buyers with budgets and linear utilities who share divisible goods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .market import Market
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-# Rows of a dense market are read in blocks of about so many entries, which stay in the processor's cache.
+# Entries per block in which the rows of a dense market are read: a block fits the processor's cache.
 BLOCK_ENTRIES = 1 << 16
 
 
@@ -34,10 +34,10 @@ class FisherMarket(Market):
     Parameters
     ----------
     utilities : array_like or scipy.sparse matrix of float, shape (N, K)
-        What one unit of each good is worth to each buyer, at least 0, in a unit of the buyer's own. Every buyer wants
-        something. A read-only float array is kept as it is; anything else is copied.
+        Utility of one unit of each good to each buyer, at least 0; the unit may differ between buyers. Every buyer
+        needs one positive entry. A read-only float array is kept as it is; anything else is copied.
     budgets : array_like of float, shape (N,)
-        Greater than 0.
+        Money of each buyer, greater than 0.
     capacities : array_like of float, shape (K,), optional
         Units of each good, greater than 0; 1 by default.
 
@@ -51,7 +51,7 @@ class FisherMarket(Market):
     The convex program of E. Eisenberg and D. Gale ("Consensus of subjective probabilities: the pari-mutuel method",
     Annals of Mathematical Statistics 30, 1959), and Eq. 4 of P. Zheng et al. ("Shockwave: Fair and Efficient Cluster
     Scheduling for Dynamic Adaptation in Machine Learning", NSDI 2023). At its optimum every buyer spends the whole
-    budget, and only on goods of the most utility per money; every wanted good is sold out.
+    budget, and only on goods of the most utility per money; every good in demand is sold out.
 
     Examples
     --------
@@ -76,7 +76,8 @@ class FisherMarket(Market):
         self._set_budgets(self.budgets, self.capacities, count, (goods,))
         most = self.largest
         if not (most > 0).all():
-            raise InvalidInput("utilities", 0.0, "the buyer wants nothing", index=int(np.flatnonzero(~(most > 0))[0]))
+            at = int(np.flatnonzero(~(most > 0))[0])
+            raise InvalidInput("utilities", 0.0, "the buyer needs a good of positive utility", index=at)
         with np.errstate(over="ignore"):
             all_goods = self._table @ self.capacities
         if not np.isfinite(all_goods).all():
@@ -90,7 +91,7 @@ class FisherMarket(Market):
 
     @property
     def _table(self) -> Any:
-        return self.utilities  # an array or a csr_array: no type says what both can do
+        return self.utilities  # an array or a csr_array: no static type covers both
 
     @property
     def num_goods(self) -> int:
@@ -103,17 +104,17 @@ class FisherMarket(Market):
         return not isinstance(self.utilities, np.ndarray)
 
     def program_size(self, form: str | None = None) -> int:
-        """Return how many entries the program has, without building it."""
+        """Return the number of entries of the program, without building it."""
         return 2 * (self._table.nnz if self.is_sparse else int(np.count_nonzero(self._table)))
 
     @cached_property
     def largest(self) -> Floats:
-        """The most that the whole capacity of one good is worth to each buyer, shape (N,)."""
+        """Each buyer's utility of the whole capacity of the buyer's best good, shape (N,)."""
         return self.best(self.capacities)
 
     @cached_property
-    def wanted(self) -> NDArray[np.bool_]:
-        """Whether any buyer wants a good, shape (K,)."""
+    def in_demand(self) -> NDArray[np.bool_]:
+        """Whether any buyer has demand for a good, shape (K,)."""
         if self.is_sparse:
             return np.bincount(self._table.indices, minlength=self.num_goods) > 0
         return np.asarray(self._table.max(axis=0) > 0)
@@ -142,32 +143,32 @@ class FisherMarket(Market):
     def unit_costs(self, prices: Floats) -> Floats:
         """Return the least money that buys each buyer one unit of utility, ``min_k p_k / u_ik``, shape (N,)."""
         with np.errstate(divide="ignore", over="ignore"):
-            amounts = np.where(self.wanted, 1.0 / prices, 0.0)  # that one unit of money buys
+            amounts = np.where(self.in_demand, 1.0 / prices, 0.0)  # amounts that one unit of money buys
             free = np.isinf(amounts)
             costs = np.asarray(1.0 / self.best(np.where(free, 0.0, amounts)))
         return np.where(self.best(free.astype(np.float64)) > 0, 0.0, costs) if free.any() else costs
 
     def implied_prices(self, allocation: Any) -> Floats:
-        """Return whichever prove more: ``max_i B_i u_ik / U_i``, or its mean over who has the good.
+        """Return the better of two price vectors: ``max_i B_i u_ik / U_i``, or its mean over the holders of the good.
 
-        At the first prices no buyer of these utilities wants more of anything. The second, ``sum_i (x_ik/c_k) B_i u_ik
-        / U_i``, are not thrown off by a small buyer whose utility is not yet near that of the equilibrium.
+        At the first, buyers with these utilities gain nothing by buying more of any good. The second, ``sum_i
+        (x_ik/c_k) B_i u_ik / U_i``, is robust to a small buyer whose utility is far from that of the equilibrium.
         """
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             rates = self.budgets / self.utilities_at(allocation)
         rates = np.where(np.isfinite(rates), rates, 0.0)
-        keenest, spent = np.zeros(self.num_goods), np.zeros(self.num_goods)
+        highest, spent = np.zeros(self.num_goods), np.zeros(self.num_goods)
         with np.errstate(over="ignore", invalid="ignore"):
             if self.is_sparse:
                 slopes = self._table.multiply(rates[:, None]).tocsr()
-                np.maximum.at(keenest, slopes.indices, slopes.data)
+                np.maximum.at(highest, slopes.indices, slopes.data)
                 spent += np.asarray(slopes.multiply(allocation).sum(axis=0)).ravel()
             else:
                 for rows in self.row_blocks():
                     block, got = self._table[rows] * rates[rows, None], allocation[rows]
-                    np.maximum(keenest, block.max(axis=0), out=keenest)
+                    np.maximum(highest, block.max(axis=0), out=highest)
                     spent += (block * (got if isinstance(got, np.ndarray) else got.toarray())).sum(axis=0)
-        return min(keenest, spent / self.capacities, key=self.bound_at)
+        return min(highest, spent / self.capacities, key=self.bound_at)
 
     def class_of(self, form: str | None = None) -> ProblemClass:
         """Return LOG."""
@@ -177,7 +178,7 @@ class FisherMarket(Market):
     def program(self, form: str = "shares") -> Program:
         """Return the program of Eisenberg and Gale over the share of each good's capacity that each buyer gets.
 
-        Only wanted pairs have a column. Inside the logarithms, utilities are divided by each buyer's largest.
+        Only pairs of positive utility have a column. Inside the logarithms, utilities are divided by `largest`.
         """
         self.check_form(form)
         buyer, good, worth = self._pairs()
@@ -191,18 +192,18 @@ class FisherMarket(Market):
     def decode(self, values: Floats, duals: Floats | None = None, form: str = "shares") -> Equilibrium:
         """Turn column values of the program into an equilibrium, its prices the duals of the capacities."""
         self.check_form(form)
-        return self._better_priced(self.allocation_of(values), None if duals is None else duals / self.capacities)
+        return self._improve_prices(self.allocation_of(values), None if duals is None else duals / self.capacities)
 
     def encode(self, plan: Equilibrium, form: str = "shares") -> Floats:
         """Turn an equilibrium into column values of the program, for a warm start."""
         self.check_form(form)
-        self.evaluate(plan)  # its shape
+        self.evaluate(plan)  # checks the shape
         return self.shares_of(plan.allocation)
 
     def allocation_of(self, values: Floats) -> Any:
         """Return column values of the program, shares of the capacities, as an allocation, shape (N, K)."""
         buyer, good, _ = self._pairs()
-        amounts = self._nobody_left_out(values, buyer) * self.capacities[good]
+        amounts = self._floor_allocations(values, buyer) * self.capacities[good]
         if self.is_sparse:
             allocation = self._table.copy()
             allocation.data = amounts
@@ -217,7 +218,7 @@ class FisherMarket(Market):
         return np.asarray(allocation[buyer, good]).ravel() / self.capacities[good]
 
     def _pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
-        """Return buyer, good and worth of the good's capacity by the buyer's largest, of each wanted pair."""
+        """Return, for each pair of positive utility: buyer, good, and utility of the capacity divided by `largest`."""
         if self.is_sparse:
             buyer = np.repeat(np.arange(self.num_buyers), np.diff(self._table.indptr))
             good, value = self._table.indices.astype(np.int64), self._table.data
@@ -256,7 +257,7 @@ def _checked(utilities: Any) -> Any:
         return sparse
     kept = isinstance(utilities, np.ndarray) and utilities.dtype == np.float64 and not utilities.flags.writeable
     if kept and utilities.ndim == 2 and utilities.size and utilities.min() >= 0 and utilities.max() < np.inf:
-        return np.asarray(utilities)  # the array itself, or what a subclass of arrays holds
+        return np.asarray(utilities)  # without a copy; a subclass of ndarray becomes an ndarray
     return as_reals("utilities", utilities, minimum=0.0, ndim=2)
 
 

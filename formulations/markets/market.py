@@ -1,8 +1,9 @@
-"""What all markets share: Nash welfare, the bound that prices prove, and the making of a sound equilibrium."""
+"""Base class of the markets: Nash welfare, the bound that prices prove, and feasible equilibria."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any
@@ -17,14 +18,15 @@ from ..program.data import Residuals
 from ..program.formulation import Formulation
 from .equilibrium import Equilibrium
 
-# A wanted good that costs nothing proves nothing: this share of the mean worth of a good is the least price taken.
+# Price floor, as a share of the mean value of a good: a price of 0 for a good in demand makes the dual bound infinite.
 LEAST_PRICE = 1e-12
-# Share of everything that is split by the budgets where a solver leaves a buyer with nothing: a gap of as much.
+# Share of every good that is split in proportion to the budgets if a solver allocates nothing to a buyer. It costs a
+# relative gap of the same size.
 TRACE = 1e-12
 
 
 class Market(Formulation[Equilibrium], ABC):
-    """Buyers with budgets share goods: maximise ``sum_i B_i log U_i`` over what the capacities allow.
+    """Buyers with budgets share goods: maximise ``sum_i B_i log U_i`` within the capacities.
 
     Every ``U_i`` is concave and homogeneous of degree one, so that the optimum is a market equilibrium and the prices
     are the duals of the capacities (Eisenberg and Gale, 1959; Shockwave, Theorem C.1).
@@ -32,7 +34,9 @@ class Market(Formulation[Equilibrium], ABC):
     Attributes
     ----------
     budgets : ndarray of float, shape (N,)
+        Money of each buyer.
     capacities : ndarray of float, shape of the prices
+        Units of each good.
     """
 
     budgets: Floats
@@ -44,12 +48,18 @@ class Market(Formulation[Equilibrium], ABC):
     @property
     @abstractmethod
     def kind(self) -> str:
-        """The name by which backends list it."""
+        """The name under which backends list it."""
 
     @property
     @abstractmethod
+    def in_demand(self) -> Any:
+        """Whether any buyer has demand for a good, shape of the prices, bool."""
+
+    @property
     def wanted(self) -> Any:
-        """Whether any buyer wants a good, shape of the prices, bool."""
+        """Deprecated name of `in_demand`."""
+        warnings.warn("Market.wanted is now Market.in_demand", DeprecationWarning, stacklevel=2)
+        return self.in_demand
 
     @abstractmethod
     def utilities_at(self, allocation: Any) -> Floats:
@@ -61,7 +71,7 @@ class Market(Formulation[Equilibrium], ABC):
 
     @abstractmethod
     def implied_prices(self, allocation: Any) -> Floats:
-        """Return prices that the allocation alone suggests: those of the equilibrium if it is one."""
+        """Return prices computed from the allocation alone; at an equilibrium they are its prices."""
 
     @property
     def num_buyers(self) -> int:
@@ -74,11 +84,11 @@ class Market(Formulation[Equilibrium], ABC):
         return math.fsum(self.budgets)
 
     def used(self, allocation: Any) -> Floats:
-        """Return how much of each good is handed out, shape of the prices."""
+        """Return the allocated amount of each good, shape of the prices."""
         return np.asarray(allocation.sum(axis=0), dtype=np.float64)
 
     def spending_at(self, allocation: Any, prices: Floats) -> Floats:
-        """Return what each buyer's goods cost, shape (N,)."""
+        """Return the cost of each buyer's goods, shape (N,)."""
         flat = allocation if allocation.ndim == 2 else allocation.reshape(len(allocation), -1)
         return np.asarray(flat @ prices.ravel())
 
@@ -89,17 +99,17 @@ class Market(Formulation[Equilibrium], ABC):
         return math.fsum(self.budgets * np.log(utilities))
 
     def normal_prices(self, prices: Floats) -> Floats:
-        """Return the prices scaled so that all goods cost the sum of the budgets, none that is wanted for nothing.
+        """Return the prices scaled so that all goods cost the sum of the budgets; goods in demand have positive prices.
 
-        A price that is no number counts as 0, an infinite one as the largest number there is.
+        NaN counts as 0, an infinite price as the largest double.
         """
-        prices = np.nan_to_num(np.maximum(prices, 0.0), nan=0.0) * self.wanted
-        shares = _by_largest(_by_largest(prices) * _by_largest(self.capacities))  # in steps: nothing can overflow
+        prices = np.nan_to_num(np.maximum(prices, 0.0), nan=0.0) * self.in_demand
+        shares = _by_largest(_by_largest(prices) * _by_largest(self.capacities))  # scaled in steps against overflow
         total = shares.sum()
         if not total > 0:
-            shares = np.where(self.wanted, 1.0, 0.0)
+            shares = np.where(self.in_demand, 1.0, 0.0)
             total = shares.sum()
-        shares = np.where(self.wanted, np.maximum(shares, LEAST_PRICE * total / shares.size), 0.0)
+        shares = np.where(self.in_demand, np.maximum(shares, LEAST_PRICE * total / shares.size), 0.0)
         return np.asarray(self.total_budget * (shares / shares.sum()) / self.capacities)
 
     def bound_at(self, prices: Floats) -> float:
@@ -113,20 +123,20 @@ class Market(Formulation[Equilibrium], ABC):
         return math.fsum(terms) if np.isfinite(terms).all() else math.inf
 
     def equilibrium(self, allocation: Any, prices: Floats | None = None) -> Equilibrium:
-        """Return allocation and prices made sound: nothing negative, nothing beyond capacity, prices normal.
+        """Return a feasible allocation with normalised prices: negative amounts and excess over capacity are removed.
 
         Parameters
         ----------
         allocation : ndarray or csr_array of float, shape (N, K) or (N, J, T)
-            Columns handed out beyond their capacity are scaled down to it. An array of floats that needs no change is
+            Goods allocated beyond their capacity are scaled down to it. An array of floats that needs no change is
             kept as it is.
         prices : ndarray of float, shape (K,) or (J, T), optional
-            In any one unit; without them, those that the allocation implies.
+            Prices in any one unit; by default those that the allocation implies.
 
         Raises
         ------
         InvalidInput
-            If a shape is wrong, or the allocation holds what is no finite number.
+            If a shape is wrong, or the allocation has an entry that is not finite.
         """
         allocation = self._checked_allocation(allocation)
         entries = _entries(allocation)
@@ -147,20 +157,20 @@ class Market(Formulation[Equilibrium], ABC):
             raise InvalidInput("prices", np.shape(prices), f"must have shape {self.capacities.shape}")
         return self._stated(allocation, prices)
 
-    def _nobody_left_out(self, values: Floats, buyer: Any) -> Floats:
-        """Return shares by column as a solver found them, with a trace of the split by budgets if a buyer has nothing.
+    def _floor_allocations(self, values: Floats, buyer: Any) -> Floats:
+        """Return a solver's shares by column, mixed with `TRACE` of the split by budgets if a buyer has no share.
 
-        To a solver with tolerances, a buyer of a millionth of the money is worth nothing; to the welfare it is not.
+        A solver's tolerance can hide a buyer with a millionth of the budgets, whose zero utility makes welfare -inf.
         """
         held = np.bincount(buyer, weights=np.maximum(values, 0.0), minlength=self.num_buyers)
         if (held > 0).all():
             return values
         return np.asarray((1.0 - TRACE) * values + TRACE * (self.budgets / self.total_budget)[buyer])
 
-    def _better_priced(self, allocation: Any, prices: Floats | None) -> Equilibrium:
-        """Return the equilibrium at a solver's duals, or at the prices that the allocation implies if they prove more.
+    def _improve_prices(self, allocation: Any, prices: Floats | None) -> Equilibrium:
+        """Return the equilibrium at a solver's duals or at the implied prices, whichever prove the better bound.
 
-        A solver may charge for a column's bound what the good's capacity is worth: its duals are 0 then.
+        A solver may attribute the value of a capacity to the bound of a column; the dual of the capacity is then 0.
         """
         implied = self.equilibrium(allocation)
         return implied if prices is None else min(self.equilibrium(allocation, prices), implied, key=self.proved_bound)
@@ -171,7 +181,7 @@ class Market(Formulation[Equilibrium], ABC):
         allocation = plan.allocation
         excess = (self.used(allocation) - self.capacities) / self.capacities
         entries = _entries(allocation)
-        # The smallest entry, and only if that is negative by how much of its good's capacity.
+        # The violation of x >= 0, at most: the most negative entry as a share of the least capacity.
         low = entries.min(initial=0.0)
         short = 0.0 if low >= 0 else float(-low / self.capacities.min())
         row = float(excess.max())
@@ -189,7 +199,7 @@ class Market(Formulation[Equilibrium], ABC):
             raise InvalidInput(f"{field}.prices", prices, f"must have shape {self.capacities.shape}")
 
     def normalized(self, plan: Equilibrium) -> Equilibrium:
-        """Return the plan with normal prices, and with spending and utilities as they follow from it."""
+        """Return the plan with normalised prices, and with spending and utilities recomputed."""
         return self._stated(plan.allocation, plan.prices)
 
     def _stated(self, allocation: Any, prices: Any) -> Equilibrium:
@@ -202,7 +212,7 @@ class Market(Formulation[Equilibrium], ABC):
         )
 
     def improve(self, plan: Equilibrium, other: Equilibrium) -> Equilibrium:
-        """Return the plan at the other's prices if they prove more than its own."""
+        """Return the plan with the other plan's prices if they prove a better bound."""
         if self.proved_bound(other) < self.proved_bound(plan):
             return self._stated(plan.allocation, other.prices)
         return plan
@@ -217,7 +227,7 @@ class Market(Formulation[Equilibrium], ABC):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        for value in state.values():  # copies and pickles of a read-only array are not
+        for value in state.values():  # copies and pickles of a read-only array are writable
             for array in (getattr(value, name, None) for name in ("data", "indices", "indptr")):
                 if isinstance(array, np.ndarray):
                     array.setflags(write=False)
@@ -259,15 +269,15 @@ class Market(Formulation[Equilibrium], ABC):
         else:
             units = as_reals("capacities", capacities, above=0.0, shape=goods, ndim=len(goods))
         with np.errstate(over="ignore"):
-            dear = ~np.isfinite(total / units)
-        if dear.any():
-            at = tuple(int(place) for place in np.argwhere(dear)[0])
+            overflow = ~np.isfinite(total / units)
+        if overflow.any():
+            at = tuple(int(place) for place in np.argwhere(overflow)[0])
             raise InvalidInput("capacities", float(units[at]), "too small: its price would be infinite", index=at)
         object.__setattr__(self, "capacities", units)
 
 
 def _entries(allocation: Any) -> Floats:
-    """Return the entries of an array, the stored ones of a sparse array; writing to them writes to it."""
+    """Return a view of the entries of an array, or of the stored entries of a sparse array."""
     return np.asarray(allocation if isinstance(allocation, np.ndarray) else allocation.data)
 
 

@@ -1,7 +1,8 @@
-"""The families of utility in a volatile market: what a round yields, and what a unit of it costs.
+"""Utility families of a volatile market: the utility of a round, and its unit expenditure function.
 
-Every function takes arrays over (buyer, resource, round), shape (N, J, T), or prices, shape (J, T), and gives one
-number for each buyer and round, shape (N, T). A round that serves a buyer nothing yields 0 and costs infinity.
+Every function takes arrays over (buyer, resource, round), shape (N, J, T), or prices, shape (J, T), and returns one
+number for each buyer and round, shape (N, T). A round without demand of a buyer has utility 0 and infinite unit
+expenditure.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from numpy.typing import NDArray
 
 from ..arrays import Floats
 
-# Resources used to within this share of each other are equally scarce.
+# Resources whose utilisation differs by less than this share are equally scarce.
 TIED = 1e-9
 
 
 class Family(Protocol):
-    """One family's arithmetic, with the data that it needs."""
+    """Arithmetic and data of one utility family."""
 
     @property
-    def wants(self) -> NDArray[np.bool_]:
-        """Whether a buyer has any use for a resource in a round, shape (N, J, T)."""
+    def has_demand(self) -> NDArray[np.bool_]:
+        """Whether a buyer has demand for a resource in a round, shape (N, J, T)."""
         ...
 
     def rates(self, allocation: Floats) -> Floats:
@@ -34,8 +35,8 @@ class Family(Protocol):
         """Return the least money that buys one unit of utility in each round, shape (N, T)."""
         ...
 
-    def claims(self, allocation: Floats) -> Floats:
-        """Return what each good adds to utility, ``x dU/dx``, shape (N, J, T); over resources they sum to the rates."""
+    def contributions(self, allocation: Floats) -> Floats:
+        """Return the contribution ``x dU/dx`` of each good, shape (N, J, T); the sum over resources is `rates`."""
         ...
 
 
@@ -46,42 +47,42 @@ class Linear:
     utilities: Floats
 
     @property
-    def wants(self) -> NDArray[np.bool_]:
-        """Whether the good is worth anything."""
+    def has_demand(self) -> NDArray[np.bool_]:
+        """Whether the good has positive utility."""
         return self.utilities > 0
 
     def rates(self, allocation: Floats) -> Floats:
-        """Return the sum of worths."""
+        """Return ``sum_j u_ijt x_ijt``."""
         return np.asarray(np.einsum("ijt,ijt->it", self.utilities, allocation))
 
     def unit_costs(self, prices: Floats) -> Floats:
         """Return ``min_j p_jt / u_ijt``."""
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            return np.asarray(np.where(self.wants, prices / self.utilities, np.inf).min(axis=1))
+            return np.asarray(np.where(self.has_demand, prices / self.utilities, np.inf).min(axis=1))
 
-    def claims(self, allocation: Floats) -> Floats:
-        """Return the worths."""
+    def contributions(self, allocation: Floats) -> Floats:
+        """Return ``u_ijt x_ijt``."""
         return self.utilities * allocation
 
 
 @dataclass(frozen=True, eq=False)
 class Leontief:
-    """``u_it = min_j x_ijt / a_ijt`` over the resources that are needed (a > 0)."""
+    """``u_it = min_j x_ijt / a_ijt`` over the required resources (a > 0)."""
 
     requirements: Floats
     capacities: Floats
 
     @property
-    def wants(self) -> NDArray[np.bool_]:
-        """Whether the resource is needed."""
+    def has_demand(self) -> NDArray[np.bool_]:
+        """Whether the resource is required."""
         return self.requirements > 0
 
     def rates(self, allocation: Floats) -> Floats:
-        """Return how many bundles of what is needed the allocation holds."""
-        served = self.wants.any(axis=1)
-        bundles = np.where(served, np.inf, 0.0)
+        """Return the number of bundles of required resources in the allocation."""
+        active = self.has_demand.any(axis=1)
+        bundles = np.where(active, np.inf, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
-            for j in range(allocation.shape[1]):  # one resource at a time: no array of the size of the data
+            for j in range(allocation.shape[1]):  # one resource at a time saves a temporary array of shape (N, J, T)
                 needs = self.requirements[:, j]
                 most = np.divide(allocation[:, j], needs, out=np.full_like(bundles, np.inf), where=needs > 0)
                 np.minimum(bundles, most, out=bundles)
@@ -90,26 +91,26 @@ class Leontief:
     def unit_costs(self, prices: Floats) -> Floats:
         """Return ``sum_j a_ijt p_jt``."""
         costs = np.einsum("ijt,jt->it", self.requirements, prices)
-        return np.asarray(np.where(self.wants.any(axis=1), costs, np.inf))
+        return np.asarray(np.where(self.has_demand.any(axis=1), costs, np.inf))
 
-    def claims(self, allocation: Floats) -> Floats:
-        """Return the rates, all claimed by the scarcest resource of each round: complements have no share."""
-        used = np.where(self.wants, allocation.sum(axis=0) / self.capacities, -1.0)
-        claims = (used >= (1.0 - TIED) * used.max(axis=1, keepdims=True)) & self.wants
-        counts = np.maximum(claims.sum(axis=1, keepdims=True), 1)
-        return np.asarray(claims / counts * self.rates(allocation)[:, None, :])
+    def contributions(self, allocation: Floats) -> Floats:
+        """Return the rates, attributed to the scarcest resource of each round: complements have no unique split."""
+        used = np.where(self.has_demand, allocation.sum(axis=0) / self.capacities, -1.0)
+        scarcest = (used >= (1.0 - TIED) * used.max(axis=1, keepdims=True)) & self.has_demand
+        counts = np.maximum(scarcest.sum(axis=1, keepdims=True), 1)
+        return np.asarray(scarcest / counts * self.rates(allocation)[:, None, :])
 
 
 @dataclass(frozen=True, eq=False)
 class Ces:
-    """``u_it = s_it (sum_j w_ijt x_ijt^rho)^(1/rho)``, in logarithms, so that no power overflows."""
+    """``u_it = s_it (sum_j w_ijt x_ijt^rho)^(1/rho)``, computed in logarithms so that no power overflows."""
 
     weights: Floats
     productivity: Floats
     rho: float
 
     @property
-    def wants(self) -> NDArray[np.bool_]:
+    def has_demand(self) -> NDArray[np.bool_]:
         """Whether the resource has weight in a round that is productive."""
         return (self.weights > 0) & (self.productivity > 0)[:, None, :]
 
@@ -117,23 +118,23 @@ class Ces:
         """Return the utility of each round."""
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             exponents = self.rho * np.log(np.maximum(allocation, 0.0))
-            means = _log_mean(self.weights, exponents, self.wants)
+            means = _log_mean(self.weights, exponents, self.has_demand)
             rates = self.productivity * np.exp(means / self.rho)
-        return np.asarray(np.where(self.wants.any(axis=1), rates, 0.0))
+        return np.asarray(np.where(self.has_demand.any(axis=1), rates, 0.0))
 
     def unit_costs(self, prices: Floats) -> Floats:
         """Return ``(1/s) (sum_j w^sigma p^(1-sigma))^(1/(1-sigma))``, with ``sigma = 1/(1-rho)``."""
         power = -self.rho / (1.0 - self.rho)  # 1 - sigma
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             exponents = power * (np.log(prices) - np.log(self.weights))
-            costs = np.exp(_log_mean(self.weights, exponents, self.wants) / power) / self.productivity
-        return np.asarray(np.where(self.wants.any(axis=1), costs, np.inf))
+            costs = np.exp(_log_mean(self.weights, exponents, self.has_demand) / power) / self.productivity
+        return np.asarray(np.where(self.has_demand.any(axis=1), costs, np.inf))
 
-    def claims(self, allocation: Floats) -> Floats:
+    def contributions(self, allocation: Floats) -> Floats:
         """Return ``u w x^rho / sum w x^rho``."""
         with np.errstate(divide="ignore", invalid="ignore"):
             powers = self.rho * np.log(np.maximum(allocation, 0.0))
-            exponents = np.where(self.wants, powers + np.log(self.weights), -np.inf)
+            exponents = np.where(self.has_demand, powers + np.log(self.weights), -np.inf)
             largest = exponents.max(axis=1, keepdims=True)
             shares = np.exp(exponents - largest)
             shares = shares / shares.sum(axis=1, keepdims=True)
@@ -148,34 +149,34 @@ class CobbDouglas:
     productivity: Floats
 
     @property
-    def wants(self) -> NDArray[np.bool_]:
+    def has_demand(self) -> NDArray[np.bool_]:
         """Whether the resource has weight in a round that is productive."""
         return (self.weights > 0) & (self.productivity > 0)[:, None, :]
 
     def rates(self, allocation: Floats) -> Floats:
         """Return the utility of each round."""
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            logs = np.where(self.wants, self.weights * np.log(np.maximum(allocation, 0.0)), 0.0).sum(axis=1)
-            return np.asarray(np.where(self.wants.any(axis=1), self.productivity * np.exp(logs), 0.0))
+            logs = np.where(self.has_demand, self.weights * np.log(np.maximum(allocation, 0.0)), 0.0).sum(axis=1)
+            return np.asarray(np.where(self.has_demand.any(axis=1), self.productivity * np.exp(logs), 0.0))
 
     def unit_costs(self, prices: Floats) -> Floats:
         """Return ``(1/s) prod_j (p/w)^w``."""
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            logs = np.where(self.wants, self.weights * (np.log(prices) - np.log(self.weights)), 0.0).sum(axis=1)
-            return np.asarray(np.where(self.wants.any(axis=1), np.exp(logs) / self.productivity, np.inf))
+            logs = np.where(self.has_demand, self.weights * (np.log(prices) - np.log(self.weights)), 0.0).sum(axis=1)
+            return np.asarray(np.where(self.has_demand.any(axis=1), np.exp(logs) / self.productivity, np.inf))
 
-    def claims(self, allocation: Floats) -> Floats:
+    def contributions(self, allocation: Floats) -> Floats:
         """Return ``w u``."""
         return np.asarray(self.weights * self.rates(allocation)[:, None, :])
 
 
-def _log_mean(weights: Floats, exponents: Floats, wants: NDArray[np.bool_]) -> Floats:
-    """Return ``log sum_j w_j exp(t_j)`` over wanted goods, for weights that sum to 1; exact as all t tend to 0."""
-    t = np.where(wants, exponents, -np.inf)
+def _log_mean(weights: Floats, exponents: Floats, has_demand: NDArray[np.bool_]) -> Floats:
+    """Return ``log sum_j w_j exp(t_j)`` over goods in demand, for weights of sum 1; accurate as all t tend to 0."""
+    t = np.where(has_demand, exponents, -np.inf)
     most = t.max(axis=1, keepdims=True)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         most = np.where(np.isfinite(most), most, 0.0)
-        large = np.log(np.where(wants, weights * np.exp(t - most), 0.0).sum(axis=1)) + most[:, 0, :]
-        small_terms = np.where(wants, weights * np.expm1(np.clip(t, -1.0, 1.0)), 0.0).sum(axis=1)
-        small = np.abs(np.where(wants, exponents, 0.0)).max(axis=1) < 0.5
+        large = np.log(np.where(has_demand, weights * np.exp(t - most), 0.0).sum(axis=1)) + most[:, 0, :]
+        small_terms = np.where(has_demand, weights * np.expm1(np.clip(t, -1.0, 1.0)), 0.0).sum(axis=1)
+        small = np.abs(np.where(has_demand, exponents, 0.0)).max(axis=1) < 0.5
         return np.asarray(np.where(small, np.log1p(small_terms), large))

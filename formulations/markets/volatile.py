@@ -1,8 +1,9 @@
-"""VolatileFisherMarket: how buyers share resources over rounds when what they can use changes from round to round."""
+"""VolatileFisherMarket: buyers who share resources over rounds, with utilities that change from round to round."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -23,9 +24,9 @@ from .utility_families import Ces, CobbDouglas, Family, Leontief, Linear
 
 FamilyName = Literal["linear", "leontief", "ces", "cobb-douglas"]
 FAMILIES: tuple[FamilyName, ...] = ("linear", "leontief", "ces", "cobb-douglas")
-# Weights of a round sum to 1 within this; they are then divided by their sum.
+# Tolerance on the sum of a round's weights, which must be 1; the weights are then divided by their sum.
 WEIGHT_TOLERANCE = 1e-9
-# Nearer to 0, a CES utility is a Cobb-Douglas one to all digits that its powers leave.
+# Smallest abs(rho) of a CES market: below it, the powers cannot be told from Cobb-Douglas in double precision.
 LEAST_RHO = 1e-6
 
 
@@ -36,32 +37,32 @@ class VolatileFisherMarket(Market):
     Parameters
     ----------
     utilities : array_like of float, shape (N, J, T)
-        For "linear", what a unit of resource j in round t is worth to buyer i. For "ces" and "cobb-douglas" the weights
-        w_ijt, which sum to 1 over the resources of a round, or are all 0 where the round serves the buyer nothing.
+        For "linear", the utility of a unit of resource j in round t to buyer i. For "ces" and "cobb-douglas" the
+        weights w_ijt, which sum to 1 over the resources of a round, or are all 0 in a round that the buyer cannot use.
     requirements : array_like of float, shape (N, J, T)
-        For "leontief", and instead of utilities: how much of each resource one unit of utility takes (a_ijt); 0 where a
-        resource is not needed, all 0 where the round serves the buyer nothing.
+        For "leontief", instead of utilities: amount of each resource that one unit of utility takes (a_ijt); 0 for a
+        resource that is not required, all 0 in a round that the buyer cannot use.
     budgets : array_like of float, shape (N,)
-        Greater than 0.
+        Money of each buyer, greater than 0.
     capacities : array_like of float, shape (J, T), optional
         Units of each resource in each round, greater than 0; 1 by default.
     family : {"linear", "leontief", "ces", "cobb-douglas"}
-        What a round yields; see :mod:`equipoise.formulations.markets.utility_families`.
+        Utility function of a round; see :mod:`equipoise.formulations.markets.utility_families`.
     rho : float, optional
-        For "ces": less than 1 and not 0. The elasticity of substitution is 1/(1 - rho).
+        Exponent of "ces", less than 1 and not 0. The elasticity of substitution is 1/(1 - rho).
     productivity : array_like of float, shape (N, T), optional
-        For "ces" and "cobb-douglas": what one unit of every resource yields in a round (s_it); 1 by default.
+        For "ces" and "cobb-douglas": utility of one unit of every resource in a round (s_it); 1 by default.
 
     Raises
     ------
     InvalidInput
-        Naming the field, the index and the value. A buyer whom no round serves is refused.
+        Naming the field, the index and the value. Every buyer must be able to use some round.
 
     Notes
     -----
     The volatile Fisher market of Shockwave (Section 4.2, Eqs 1 and 3; Theorem C.1 and Appendix D). Utility adds up over
     rounds, and each of the families is concave and homogeneous of degree one, which makes the optimum an equilibrium.
-    A linear market is the static one with (resource, round) as goods: `static`.
+    A linear market equals the static market with (resource, round) as goods: `static`.
 
     Examples
     --------
@@ -89,7 +90,7 @@ class VolatileFisherMarket(Market):
             raise InvalidInput("family", self.family, f"must be one of {', '.join(FAMILIES)}")
         field, other = ("requirements", "utilities") if self.family == "leontief" else ("utilities", "requirements")
         if getattr(self, other) is not None:
-            raise InvalidInput(other, "given", f"a {self.family} market has {field}")
+            raise InvalidInput(other, "given", f"a {self.family} market takes {field}: leave {other} out")
         if getattr(self, field) is None:
             raise InvalidInput(field, None, f"a {self.family} market needs them")
         data = as_reals(field, getattr(self, field), minimum=0.0, ndim=3)
@@ -99,21 +100,23 @@ class VolatileFisherMarket(Market):
             data = _weights(data)
             object.__setattr__(self, "productivity", _productivity(self.productivity, (count, rounds)))
         elif self.productivity is not None:
-            raise InvalidInput("productivity", "given", f"a {self.family} market has it in its {field}")
+            raise InvalidInput(
+                "productivity", "given", f"a {self.family} market includes it in its {field}: leave it out"
+            )
         object.__setattr__(self, field, data)
         object.__setattr__(self, "rho", self._checked_rho())
         self._set_budgets(self.budgets, self.capacities, count, (resources, rounds))
-        served = self.served.any(axis=1)
-        if not served.all():
-            index = int(np.flatnonzero(~served)[0])
-            raise InvalidInput(field, 0.0, "no round serves this buyer", index=index)
+        active = self.active.any(axis=1)
+        if not active.all():
+            index = int(np.flatnonzero(~active)[0])
+            raise InvalidInput(field, 0.0, "the buyer needs a round with a positive entry", index=index)
         self._check_yields(field)
 
     def _check_yields(self, field: str) -> None:
-        """Refuse data so large or so small that what all resources of a round yield is no positive float."""
+        """Raise InvalidInput if the utility of all resources of a round overflows or underflows."""
         with np.errstate(over="ignore"):
             most = self.arithmetic.rates(np.broadcast_to(self.capacities, self.shape))
-            lost = self.served & ~(most > 0)
+            lost = self.active & ~(most > 0)
             bad = ~np.isfinite(most.sum(axis=1)) | lost.any(axis=1)
         if bad.any():
             i = int(bad.argmax())
@@ -124,29 +127,30 @@ class VolatileFisherMarket(Market):
     def _checked_rho(self) -> float | None:
         if self.family != "ces":
             if self.rho is not None:
-                raise InvalidInput("rho", self.rho, f"a {self.family} market has none")
+                raise InvalidInput("rho", self.rho, f"a {self.family} market has no rho: leave it out")
             return None
         if self.rho is None:
-            raise InvalidInput("rho", None, "a ces market needs it")
+            raise InvalidInput("rho", None, "a ces market needs it: a number below 1 and not 0")
         rho = as_real("rho", self.rho)
         if rho >= 1:
             raise InvalidInput("rho", rho, "must be less than 1; at 1 the family is 'linear'")
         if abs(rho) < LEAST_RHO:
-            raise InvalidInput("rho", rho, f"must be {LEAST_RHO:g} from 0 or more; at 0 the family is 'cobb-douglas'")
+            why = f"its absolute value must be at least {LEAST_RHO:g}; at 0 the family is 'cobb-douglas'"
+            raise InvalidInput("rho", rho, why)
         return rho
 
     @property
     def kind(self) -> str:
-        """The name by which backends list it: with its family, as few backends read all of them."""
+        """The name under which backends list it; it includes the family because few backends solve all families."""
         return f"VolatileFisherMarket:{self.family}"
 
     def class_of(self, form: str | None = None) -> ProblemClass | None:
-        """Return LOG for linear and Leontief markets; None for the others, which no matrix states."""
+        """Return LOG for linear and Leontief markets; None for the others, which have no program."""
         return ProblemClass.LOG if self.forms else None
 
     @property
     def forms(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Of a linear market "shares", of a Leontief one "levels"; the others have no program."""
+        """("shares",) for a linear market, ("levels",) for a Leontief market, () for the others."""
         return {"linear": ("shares",), "leontief": ("levels",)}.get(self.family, ())
 
     @property
@@ -166,7 +170,7 @@ class VolatileFisherMarket(Market):
 
     @cached_property
     def arithmetic(self) -> Family:
-        """What a round yields and costs."""
+        """The utility family with its data."""
         if self.family == "linear":
             return Linear(self.utilities)
         if self.family == "leontief":
@@ -178,21 +182,29 @@ class VolatileFisherMarket(Market):
 
     @cached_property
     def static(self) -> FisherMarket:
-        """The static market that a linear one is: goods are (resource, round), in C order."""
+        """The static market equal to a linear market: its goods are the pairs (resource, round), in C order."""
         if self.family != "linear":
-            raise UnsupportedProblem(f"a {self.family} market is no static one: its utility is not linear in the goods")
+            raise UnsupportedProblem(
+                f"a {self.family} market has no static form: its utility is not linear in the goods"
+            )
         flat = self.utilities.reshape(self.num_buyers, -1)
         return FisherMarket(flat, self.budgets, self.capacities.ravel())
 
     @cached_property
+    def active(self) -> NDArray[np.bool_]:
+        """Whether a buyer can use a round, shape (N, T)."""
+        return np.asarray(self.arithmetic.has_demand.any(axis=1))
+
+    @property
     def served(self) -> NDArray[np.bool_]:
-        """Whether a round can serve a buyer at all, shape (N, T)."""
-        return np.asarray(self.arithmetic.wants.any(axis=1))
+        """Deprecated name of `active`."""
+        warnings.warn("VolatileFisherMarket.served is now active", DeprecationWarning, stacklevel=2)
+        return self.active
 
     @cached_property
-    def wanted(self) -> NDArray[np.bool_]:
-        """Whether any buyer wants a resource in a round, shape (J, T)."""
-        return np.asarray(self.arithmetic.wants.any(axis=0))
+    def in_demand(self) -> NDArray[np.bool_]:
+        """Whether any buyer has demand for a resource in a round, shape (J, T)."""
+        return np.asarray(self.arithmetic.has_demand.any(axis=0))
 
     def utilities_at(self, allocation: Any) -> Floats:
         """Return every buyer's utility, the sum over rounds, shape (N,)."""
@@ -203,25 +215,25 @@ class VolatileFisherMarket(Market):
         return np.asarray(self.arithmetic.unit_costs(prices).min(axis=1))
 
     def implied_prices(self, allocation: Any) -> Floats:
-        """Return what buyers would pay: each budget by what each good adds to the buyer's utility, per unit."""
+        """Return the budgets, split in proportion to each good's contribution to utility, per unit of capacity."""
         if self.family == "linear":
             return self.static.implied_prices(allocation.reshape(self.num_buyers, -1)).reshape(self.capacities.shape)
-        claims = self.arithmetic.claims(allocation)
-        total = claims.sum(axis=(1, 2), keepdims=True)
+        contributions = self.arithmetic.contributions(allocation)
+        total = contributions.sum(axis=(1, 2), keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
-            shares = np.where(total > 0, claims / total, 0.0)
+            shares = np.where(total > 0, contributions / total, 0.0)
         return np.asarray(np.einsum("i,ijt->jt", self.budgets, shares) / self.capacities)
 
     def program_size(self, form: str | None = None) -> int:
-        """Return how many entries the program has, without building it."""
-        return 2 * int(np.count_nonzero(self.arithmetic.wants))
+        """Return the number of entries of the program, without building it."""
+        return 2 * int(np.count_nonzero(self.arithmetic.has_demand))
 
     def program(self, form: str | None = None) -> Program:
         """Return the program over shares of capacity (linear), or over the utility of each round (Leontief)."""
         form = self._checked_form(form)
         if form == "shares":
             return self.static.program()
-        buyer, round_ = np.nonzero(self.served)
+        buyer, round_ = np.nonzero(self.active)
         unit = self._units()[buyer, round_]
         build = ProgramBuilder(sense="max")
         level = build.add_columns("level", (len(buyer),))
@@ -239,27 +251,27 @@ class VolatileFisherMarket(Market):
         form = self._checked_form(form)
         prices = None if duals is None else duals.reshape(self.capacities.shape) / self.capacities
         if form == "shares":
-            return self._better_priced(self.static.allocation_of(values).reshape(self.shape), prices)
+            return self._improve_prices(self.static.allocation_of(values).reshape(self.shape), prices)
         rates = np.zeros((self.num_buyers, self.num_rounds))
-        rates[self.served] = self._nobody_left_out(values, np.nonzero(self.served)[0])
-        return self._better_priced(self.requirements * (rates / self._units())[:, None, :], prices)
+        rates[self.active] = self._floor_allocations(values, np.nonzero(self.active)[0])
+        return self._improve_prices(self.requirements * (rates / self._units())[:, None, :], prices)
 
     def encode(self, plan: Equilibrium, form: str | None = None) -> Floats:
         """Turn an equilibrium into column values of the program, for a warm start."""
         form = self._checked_form(form)
-        self.evaluate(plan)  # its shape
+        self.evaluate(plan)  # checks the shape
         if form == "shares":
             return self.static.shares_of(np.asarray(plan.allocation).reshape(self.num_buyers, -1))
-        return np.asarray((self.arithmetic.rates(np.asarray(plan.allocation)) * self._units())[self.served])
+        return np.asarray((self.arithmetic.rates(np.asarray(plan.allocation)) * self._units())[self.active])
 
     def _units(self) -> Floats:
-        """Return what divides the rates of a Leontief market: the largest share of a capacity that one unit takes."""
+        """Return the unit of the columns of a Leontief market: the largest share of a capacity that one unit takes."""
         shares = (self.requirements / self.capacities).max(axis=1)
-        return np.where(self.served, shares, 1.0)
+        return np.where(self.active, shares, 1.0)
 
     def _largest(self) -> Floats:
         """Return the most utility that one round alone can give each buyer of a Leontief market, shape (N,)."""
-        return np.asarray(np.where(self.served, 1.0 / self._units(), 0.0).max(axis=1))
+        return np.asarray(np.where(self.active, 1.0 / self._units(), 0.0).max(axis=1))
 
     def _checked_form(self, form: str | None) -> str:
         if not self.forms:
@@ -283,7 +295,7 @@ def _productivity(given: ArrayLike | None, shape: tuple[int, int]) -> Floats:
 
 
 def _weights(weights: Floats) -> Floats:
-    """Return weights divided by their sums over a round's resources, which must be 1, or 0 where nothing is served."""
+    """Return weights divided by their sums over the resources of a round; the sums must be 1, or 0 without demand."""
     with np.errstate(over="ignore"):
         sums = weights.sum(axis=1)
     bad = (sums > 0) & (np.abs(sums - 1.0) > WEIGHT_TOLERANCE)
@@ -292,7 +304,7 @@ def _weights(weights: Floats) -> Floats:
         raise InvalidInput(
             "utilities",
             float(sums[i, t]),
-            "the weights of a round must sum to 1 (what a round yields goes into productivity); "
+            "the weights of a round must sum to 1 (use productivity to scale the utility of a round); "
             f"summed over resources of buyer {i} in round {t}",
             index=(i, t),
         )

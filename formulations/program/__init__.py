@@ -1,4 +1,4 @@
-"""The matrix form that every general solver reads, what can be proved about it, and the contract of a formulation."""
+"""The matrix form that every general solver reads, its bounds, and the contract of a formulation."""
 
 from .bounds import proved_bound, proves_infeasible
 from .builder import ProgramBuilder

@@ -1,4 +1,4 @@
-"""Bounds on a program that row multipliers prove, by weak duality and our own arithmetic."""
+"""Bounds on a program that row multipliers prove, by weak duality in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from .data import ProgramData
 from .duality import EPSILON, Duality, Multipliers, allowed
 from .repair import repaired
 
-# Passes over the rows for bounds that rows imply for columns.
+# Passes over the rows in the derivation of column bounds.
 PASSES = 2
 
 
 def proved_bound(program: ProgramData, duals: Floats, slopes: Floats | None = None, repair: bool = True) -> float:
     """Return the bound on the continuous relaxation that `duals`, shape (rows,), prove; infinite if none.
 
-    No feasible point is better, whatever the duals are: weak duality. For a maximisation over rows and bounds,
+    By weak duality no feasible point is better, whatever the duals are. For a maximisation over rows and bounds,
 
         c x = y (A x) + (c - y A) x <= max of y s over the rows' sides s + max of (c - y A) x over the columns' bounds
 
-    A dual whose side of the row is infinite counts as 0. A reduced cost against an infinite bound of its column is
-    taken against the bound that the rows imply for the column. Where there is none either, the duals prove nothing as
-    they are: they are moved to the nearest that do, which costs about as much as they were wrong.
+    A dual whose side of the row is infinite counts as 0. If the bound of a column is infinite, its reduced cost is
+    multiplied by the bound that the rows imply for the column. If the rows imply none either, the duals prove no bound;
+    they are repaired: moved to the nearest duals that do, which weakens the bound by about their error.
 
     Parameters
     ----------
     duals : ndarray of float, shape (rows,)
         Change of the optimal objective per unit of the row's active side.
     slopes : ndarray of float, shape (terms,), optional
-        Of a line above each ``w log(s)``: by concavity ``w log(s) <= w log(w / slope) - w + slope s``. Needed for
-        programs with log terms; moved with the duals.
+        Slope of a line above each ``w log(s)``: by concavity ``w log(s) <= w log(w / slope) - w + slope s``. Needed for
+        programs with log terms; repaired with the duals.
     repair : bool
-        Whether to move the duals where they prove nothing, or little for being a little wrong.
+        Whether to repair duals that prove no bound, or a weak one because of small errors.
 
     Notes
     -----
-    Reduced costs are exact sums of exact products, and so is the bound but for its logarithms and for the last
-    rounding, which is away from the optimum. Against an infinite bound a reduced cost counts as 0 where it is no more
-    than rounding of the costs themselves, however large the duals: to that rounding of the program's own data the
-    bound is proved.
+    Reduced costs are exact sums of exact products, and so is the bound except for its logarithms and for the last
+    rounding, which is away from the optimum. A reduced cost against an infinite bound counts as 0 if it is no more
+    than the rounding of the costs themselves, however large the duals: the bound is proved up to this rounding of the
+    program's own data.
     """
     flip = 1.0 if program.sense == "max" else -1.0
     multipliers = _usable(program, flip * np.asarray(duals, dtype=np.float64), slopes, program.log_weights > 0)
@@ -57,8 +57,8 @@ def proved_bound(program: ProgramData, duals: Floats, slopes: Floats | None = No
 def proves_infeasible(program: ProgramData, ray: Floats) -> bool:
     """Whether the row multipliers `ray`, shape (rows,), of either sign prove that no point satisfies rows and bounds.
 
-    They do if they prove that an objective of 0 is below 0 (Farkas), by more than rounding of the program's own data
-    explains. The ray is repaired as duals are.
+    They do if they prove that an objective of 0 is below 0 (Farkas), by more than the rounding of the program's own
+    data. The ray is repaired like duals.
     """
     size = float(np.abs(ray).max(initial=0.0))
     duality = Duality(program, np.zeros(program.num_columns), 0.0, program.lower, program.upper, strict=True)
@@ -72,9 +72,9 @@ def proves_infeasible(program: ProgramData, ray: Floats) -> bool:
 
 
 def implied_bounds(program: ProgramData) -> tuple[Floats, Floats]:
-    """Return (lower, upper) by column: its own bounds, or where they are infinite those that single rows imply.
+    """Return (lower, upper) by column: its own bounds, or if they are infinite the bounds that single rows imply.
 
-    Every point that satisfies rows and bounds satisfies these: they are widened by the rounding of their own sums.
+    Every point that satisfies rows and bounds satisfies these bounds: they are widened by the rounding of their sums.
     """
     lower, upper = program.lower.copy(), program.upper.copy()
     value, column, row = program.matrix.values, program.matrix.columns, program.matrix.row_of_entry()
@@ -117,7 +117,7 @@ def _best(duality: Duality, multipliers: Multipliers, repair: bool) -> float:
 
 
 def _usable(program: ProgramData, rows: Floats, slopes: Floats | None, logs: NDArray[np.bool_]) -> Multipliers | None:
-    """Return multipliers to reckon with, or None where the given ones are no numbers or no slopes."""
+    """Return valid multipliers, or None if the given ones are not finite or a slope is not positive."""
     if slopes is None and logs.any():
         raise ValueError("a program with log terms needs the slopes of lines above them")
     given = np.where(logs, 0.0 if slopes is None else slopes, 0.0)

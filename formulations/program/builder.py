@@ -1,4 +1,4 @@
-"""Building a Program: columns by name and shape, rows as (row, column, coefficient) arrays that broadcast."""
+"""ProgramBuilder: columns by name and shape, rows as (row, column, coefficient) arrays that broadcast."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Term = tuple[ArrayLike, ArrayLike, ArrayLike]
 
 
 class ProgramBuilder:
-    """Collects columns, rows and an objective, and checks them once in :meth:`program`.
+    """Collect columns, rows and an objective; :meth:`program` checks them once.
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ class ProgramBuilder:
         Parameters
         ----------
         terms : iterable of (row, column, coefficient)
-            Arrays that broadcast against each other. `row` counts within the block, in C order; `column` holds
-            indices as `add_columns` returned them. Entries of the same row and column add up.
+            Arrays that broadcast against each other. `row` is the index within the block, in C order; `column` holds
+            indices returned by `add_columns`. Entries of the same row and column add up.
         """
         index = self._new_block(self._rows, name, shape, self._num_rows)
         low, high = (_spread(f"{name}.{side}", value, shape) for side, value in (("lower", lower), ("upper", upper)))
@@ -104,7 +104,7 @@ class ProgramBuilder:
     def add_logs(self, weights: ArrayLike, *, terms: Iterable[Term], offsets: ArrayLike = 0.0) -> None:
         """Add ``sum_k weights[k] * log(a_k @ x + offsets[k])`` to a maximised objective; terms as in `add_rows`."""
         if self._sense != "max":
-            raise InvalidInput("sense", self._sense, "log terms are concave: maximise them")
+            raise InvalidInput("sense", self._sense, "log terms are concave: sense must be 'max'")
         weight = np.atleast_1d(np.asarray(weights, dtype=np.float64)).ravel()
         if not np.isfinite(weight).all() or (weight < 0).any():
             at = int(np.flatnonzero(~(weight >= 0) | np.isinf(weight))[0])
@@ -163,7 +163,7 @@ class ProgramBuilder:
         if not isinstance(name, str) or not name.isidentifier():
             raise InvalidInput("name", name, "a block's name must be an identifier")
         if name in blocks:
-            raise InvalidInput("name", name, "a block of this name exists already")
+            raise InvalidInput("name", name, "a block of this name exists already: choose another name")
         if any(size < 0 for size in shape):
             raise InvalidInput(f"{name}.shape", shape, "sizes must be at least 0")
         index = np.arange(start, start + int(np.prod(shape)), dtype=np.int64).reshape(shape)

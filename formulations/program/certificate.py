@@ -1,4 +1,4 @@
-"""The certificate of a solve: what was found, what is proved of it, and by whom."""
+"""The certificate of a solve: objective, proved bound, and the backend that found the plan."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from .data import Residuals
 
 @dataclass(frozen=True, kw_only=True)
 class SolveCertificate:
-    """What a document or a page says of a solve beside the plan itself; `Result.certificate` makes it.
+    """Facts of a solve that documents and pages show beside the plan; `Result.certificate` creates it.
 
     Attributes
     ----------
     objective : float or None
-        Recomputed from the plan; None without one.
+        Objective recomputed from the plan; None without a plan.
     bound : float
-        No plan is better; infinite when nothing is proved.
+        Bound on the objective of every plan; infinite without a proof.
     gap : float
-        In the problem's own scale; infinite without a plan.
+        Gap in the problem's own scale; infinite without a plan.
     residuals : Residuals or None
     termination : str
-        The name of the reason: OPTIMAL, FEASIBLE and so on.
+        Name of the termination reason: OPTIMAL, FEASIBLE and so on.
     limit : str or None
-        The name of the limit that ended the solve.
+        Name of the limit that ended the solve.
     message : str
-        What the backend adds to the reason.
+        The backend's addition to the reason.
     backend, version, form : str
     seed : int
     wall_time : float
-        Seconds.
+        Duration of the solve in seconds.
     notes : tuple of str
     """
 

@@ -1,4 +1,4 @@
-"""The data of a program: arrays and named blocks, and exact evaluation at a point."""
+"""Data of a program: arrays and named blocks, with exact evaluation at a point."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ONE_START = np.zeros(1, dtype=np.int64)
 
 
 class ProblemClass(Enum):
-    """What a program asks of a solver."""
+    """Class of a program, which determines the solvers that can solve it."""
 
     LP = "LP"  #: linear, continuous
     MILP = "MILP"  #: linear, some columns integer
@@ -35,7 +35,7 @@ class ProblemClass(Enum):
 
 @dataclass(frozen=True)
 class Residuals:
-    """Worst violations of one point, recomputed from the problem's data; all absolute, 0.0 when satisfied.
+    """Worst violations of one point, recomputed from the problem's data; all absolute, 0.0 if satisfied.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Residuals:
 
     @property
     def worst(self) -> float:
-        """The largest of the three."""
+        """The largest of the three violations."""
         return max(self.bound, self.row, self.integrality)
 
 
@@ -70,7 +70,7 @@ class Csr:
         products = self.values * point[self.columns]
         if products.size == 0:
             return np.zeros(len(self.starts) - 1)
-        # reduceat sums each row on its own (no cancellation across rows), but misreads empty rows: mask them.
+        # reduceat sums each row separately (no cancellation across rows), but not empty rows: mask them.
         sums = np.add.reduceat(np.append(products, 0.0), self.starts[:-1])
         sums[self.starts[:-1] == self.starts[1:]] = 0.0
         return np.asarray(sums)
@@ -87,26 +87,26 @@ NO_ROWS = Csr(_ONE_START, _NO_INDICES, _NO_FLOATS)
 class ProgramData:
     """Maximise or minimise ``offset + objective @ x + sum_k w_k log(a_k @ x + b_k)`` over rows and bounds.
 
-    Every array is read-only. :class:`Program` is the same with what can be done with it.
+    Every array is read-only. :class:`Program` adds bounds, files and conversions to this data.
 
     Attributes
     ----------
     sense : {"max", "min"}
-        With log terms always "max" (their weights are at least 0, so the objective is concave).
+        Direction of the optimisation; "max" with log terms (their weights are at least 0: the objective is concave).
     objective, lower, upper : ndarray of float, shape (columns,)
     integer : ndarray of bool, shape (columns,)
     offset : float
     matrix : Csr
-        The rows.
+        Coefficients of the rows.
     row_lower, row_upper : ndarray of float, shape (rows,)
-        Infinite where a side is free.
+        Sides of each row; infinite if a side is free.
     log_weights, log_offsets : ndarray of float, shape (terms,)
     log_matrix : Csr
         Row k holds a_k.
     columns, rows : mapping of str to ndarray of int
         Named blocks: the indices of the block's columns or rows, in the caller's shape.
     gap_unit : float or None
-        What one unit of relative gap is worth; None: max(abs(objective), 1e-9).
+        Size of a relative gap of 1, in units of the objective; None stands for max(abs(objective), 1e-9).
     """
 
     sense: Sense
@@ -143,9 +143,9 @@ class ProgramData:
 
     @cached_property
     def whole_bounds(self) -> tuple[Floats, Floats]:
-        """(lower, upper) by column, those of integer columns rounded inwards: what a solver is best given.
+        """(lower, upper) by column for a solver: the bounds of integer columns are rounded inwards.
 
-        Bounds within 1e-9 of a whole number count as that. Where no whole number is left, lower exceeds upper.
+        Bounds within 1e-9 of a whole number are rounded to it. If no whole number is left, lower exceeds upper.
         """
         if not self.integer.any():
             return self.lower, self.upper

@@ -1,4 +1,4 @@
-"""Weak duality of a program in exact arithmetic: reduced costs of multipliers, and the bound that they prove."""
+"""Weak duality of a program in exact arithmetic: reduced costs of multipliers, and the bound they prove."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .exact_sums import exact_products, exact_sums, upper_sum
 
 #: Twice the rounding error of one operation on doubles, relative.
 EPSILON = 2.0**-52
-# Reduced costs up to this share of their terms, and of the largest cost, are rounding of the program's own data.
+# Reduced costs up to this share of their terms, and of the largest cost, count as rounding of the program's own data.
 FORGIVEN = 4.0 * EPSILON
 # Reduced costs below NOISE of their terms that cost more than COSTLY of the bound together are repaired too.
 NOISE, COSTLY = 1e-6, 1e-8
@@ -22,14 +22,14 @@ NOISE, COSTLY = 1e-6, 1e-8
 
 @dataclass(frozen=True)
 class Multipliers:
-    """Multipliers of rows, 0 where the row's side is infinite; slopes by log term, 0 where its weight is 0."""
+    """Multipliers of rows (0 if the row's side is infinite) and slopes of log terms (0 if the weight is 0)."""
 
     rows: Floats
     slopes: Floats
 
 
 def allowed(program: ProgramData, rows: Floats) -> Floats:
-    """Return multipliers of rows, 0 for those whose side is infinite, shape (rows,)."""
+    """Return multipliers of rows, shape (rows,), 0 for rows whose side is infinite."""
     wrong = ((rows > 0) & np.isinf(program.row_upper)) | ((rows < 0) & np.isinf(program.row_lower))
     return np.where(wrong, 0.0, rows)
 
@@ -38,7 +38,7 @@ def allowed(program: ProgramData, rows: Floats) -> Floats:
 class Duality:
     """Weak duality for the maximum of offset + cost @ x + logarithms over the program's rows and the given bounds.
 
-    A `strict` bound has added to it what rounding of the data could change.
+    A `strict` bound includes the largest change by rounding of the data.
     """
 
     program: ProgramData
@@ -63,16 +63,16 @@ class Duality:
         return exact_sums(np.concatenate(terms), np.concatenate(columns), n)
 
     def open_ended(self, multipliers: Multipliers, exact: Floats) -> NDArray[np.bool_]:
-        """Return which reduced costs point at an infinite bound by more than is forgiven, shape (columns,)."""
+        """Return which reduced costs against an infinite bound exceed `forgiven`, shape (columns,)."""
         side = np.where(exact[0] > 0, self.upper, self.lower)
         return np.asarray(np.isnan(exact[0]) | (np.isinf(side) & (np.abs(exact[0]) > self.forgiven(multipliers))))
 
     def forgiven(self, multipliers: Multipliers) -> Floats:
         """Return the reduced costs that count as 0 against an infinite bound, shape (columns,).
 
-        They are rounding of the reduced cost's own terms, but never more than rounding of the program's largest cost,
-        however large the multipliers: costs that differ by so little make the bound exact. A `strict` bound has
-        multipliers of size 1, whose rounding its slack contains.
+        The limit is the rounding of the reduced cost's own terms, but at most the rounding of the program's largest
+        cost, however large the multipliers: the bound is exact for costs changed by so little. A `strict` bound has
+        multipliers of size 1, and its slack includes their rounding.
         """
         if self.strict:
             return self.rounding(multipliers)
@@ -88,7 +88,7 @@ class Duality:
         return reduced
 
     def rounding(self, multipliers: Multipliers, share: float | None = None) -> Floats:
-        """Return the most that rounding can have changed each reduced cost, or a share of its terms, by column."""
+        """Return the largest rounding error of each reduced cost, or `share` of its terms, by column."""
         n = len(self.cost)
         size, terms = np.abs(self.cost), np.full(n, 2.0)
         for factor, matrix in ((multipliers.rows, self.program.matrix), (multipliers.slopes, self.program.log_matrix)):
@@ -98,14 +98,14 @@ class Duality:
         return np.asarray((EPSILON * terms if share is None else share) * size)
 
     def endless(self, multipliers: Multipliers, reduced: Floats) -> NDArray[np.bool_]:
-        """Return which reduced costs point at an infinite bound by more than rounding, shape (columns,)."""
+        """Return which reduced costs against an infinite bound exceed rounding, shape (columns,)."""
         endless = np.isinf(np.where(reduced > 0, self.upper, self.lower)) & (reduced != 0)
         if endless.any():
             endless &= ~(np.abs(reduced) <= self.rounding(multipliers))
         return np.asarray(endless)
 
     def without_far_bounds(self, multipliers: Multipliers, reduced: Floats, bound: float) -> Duality | None:
-        """Return the same without the far bounds that noise in the reduced costs makes costly; None if none is."""
+        """Return a copy without the far bounds that noise in the reduced costs makes costly; None if there are none."""
         if math.isinf(bound):
             return self
         side = np.where(reduced > 0, self.upper, self.lower)
@@ -123,7 +123,7 @@ class Duality:
         return replace(self, lower=lower, upper=upper)
 
     def proof(self, multipliers: Multipliers) -> float:
-        """Return the bound, no less than in exact arithmetic; infinite where a reduced cost has no finite bound."""
+        """Return the bound, at least its exact value; infinite if the bound of a nonzero reduced cost is infinite."""
         exact = self.exact(multipliers)
         if self.open_ended(multipliers, exact).any():
             return math.inf
@@ -143,7 +143,7 @@ class Duality:
         slack = 8.0 * EPSILON * float((weight * (np.abs(log_weight) + np.abs(log_slope) + 1.0)).sum())
         if self.strict:
             error = self.rounding(multipliers)
-            # A reduced cost that rounding may have given its sign may be against either bound.
+            # If rounding may decide the sign of a reduced cost, either bound may apply.
             far = np.where(np.abs(exact[0]) > error, np.abs(side), np.maximum(np.abs(self.lower), np.abs(self.upper)))
             slack += float((error * np.where(np.isfinite(far), far, 0.0)).sum())
             slack += EPSILON * float(sum(np.abs(part).sum() for part in products))

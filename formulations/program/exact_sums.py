@@ -1,4 +1,4 @@
-"""Arithmetic on doubles without rounding: products as two doubles, sums as several."""
+"""Exact arithmetic on doubles: products as two doubles, sums as several."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..arrays import Floats, Indices
 
 # Splits a double into two halves whose products are exact (Veltkamp).
 SPLITTER = 2.0**27 + 1.0
-# The error of a product smaller than this may be too small for a double.
+# Products below this size may have rounding errors that are too small for a double.
 LEAST_PRODUCT = 2.0**-900
-# Passes that put the doubles of a sum into order of size; few sums need more, which are added one by one.
+# Passes that sort the doubles of a sum by size; the few sums that need more are added one by one.
 PASSES = 2
 
 
@@ -29,11 +29,11 @@ def exact_products(left: Floats, right: Floats) -> Floats:
 
 
 def exact_sums(terms: Floats, group: Indices, groups: int) -> Floats:
-    """Return the sums of `terms` by group exactly, each as the sum of several doubles, shape (levels, groups).
+    """Return the exact sums of `terms` by group, each as the sum of several doubles, shape (levels, groups).
 
-    The first double of a sum has its sign, and is more than twice the rest; 0 only if the sum is 0. Everything is nan
-    where a term is no finite number or nearly too large. From each term in turn the leading bits are taken that lie on
-    a grid so coarse that their sum is exact (Rump, Ogita and Oishi, "Accurate floating-point summation part I", 2008).
+    The first double of a sum has its sign and is more than twice the rest; it is 0 only if the sum is 0. All sums are
+    nan if any term is not finite or nearly overflows. Each pass splits off the leading bits of all terms on a grid so
+    coarse that their sum is exact (Rump, Ogita and Oishi, "Accurate floating-point summation part I", 2008).
     """
     levels: list[Floats] = []
     spare = len(terms).bit_length() + 1

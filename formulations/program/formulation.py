@@ -1,4 +1,4 @@
-"""The contract of a formulation: what `solve` asks of a problem, and what it gets where nothing is said."""
+"""Contract of a formulation: the members that `solve` uses, and their defaults."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ PlanT = TypeVar("PlanT")
 
 
 class Formulation(ABC, Generic[PlanT]):
-    """A problem that `solve` takes: its programs, and the arithmetic by which its plans are judged.
+    """A problem for `solve`: its programs, and the arithmetic that evaluates its plans.
 
-    A subclass declares `sense` and, where programs state it, `forms` with `program`, `decode` and, for warm starts,
-    `encode`. One that no program states has no forms and defines `evaluate`. Everything else has a default. A class
-    between this one and the problems names `ABC` among its own bases: nothing is asked of it.
+    A subclass declares `sense` and, if it has programs, `forms` with `program`, `decode` and, for warm starts,
+    `encode`. A problem without a program has no forms and defines `evaluate`. Everything else has a default. An
+    intermediate abstract class lists `ABC` among its own bases and is exempt from these rules.
 
     Attributes
     ----------
     sense : {"max", "min"}
         Whether greater objectives are better. There is no default.
     forms : tuple of str
-        The programs by name, the first one the default. Empty: no program states the problem, and only backends that
-        read the formulation itself solve it.
+        Names of the programs, the default first. Without forms, only backends that read the formulation itself solve
+        the problem.
     proves_bounds : bool
-        Whether a plan carries the proof of its bound (`proved_bound`). Then no other bound is taken.
+        Whether a plan includes a proof of its bound (`proved_bound`). If so, `solve` accepts no other bound.
     """
 
     sense: Sense
@@ -42,7 +42,7 @@ class Formulation(ABC, Generic[PlanT]):
         own = [each for each in cls.__mro__ if each is not Formulation]
         if not any("sense" in vars(each) or "sense" in inspect.get_annotations(each) for each in own):
             raise TypeError(f"{cls.__name__} must declare its sense, 'max' or 'min'")
-        sense = getattr(cls, "sense", "max")  # instances that have their own check it themselves
+        sense = getattr(cls, "sense", "max")  # classes with a sense by instance check it there
         if sense not in ("max", "min"):
             raise TypeError(f"{cls.__name__}.sense must be 'max' or 'min', not {sense!r}")
         for method in ("program", "decode") if cls.forms else ():
@@ -51,7 +51,7 @@ class Formulation(ABC, Generic[PlanT]):
 
     @property
     def kind(self) -> str:
-        """The name by which backends list the formulation: that of its type."""
+        """The name under which backends list the formulation: by default the name of its type."""
         return type(self).__name__
 
     @property
@@ -60,7 +60,7 @@ class Formulation(ABC, Generic[PlanT]):
         return 1.0 if self.sense == "max" else -1.0
 
     def check_form(self, form: str | None) -> str:
-        """Return the form, the first for None.
+        """Return the form, or the default form for None.
 
         Raises
         ------
@@ -73,7 +73,7 @@ class Formulation(ABC, Generic[PlanT]):
             if form not in self.forms:
                 listed = f"must be one of {', '.join(self.forms)}"
                 raise InvalidInput(
-                    "form", form, listed if self.forms else f"a {self.kind} has no program: leave it out"
+                    "form", form, listed if self.forms else f"a {self.kind} has no program: leave form out"
                 )
             return form
         if not self.forms:
@@ -81,14 +81,14 @@ class Formulation(ABC, Generic[PlanT]):
         return self.forms[0]
 
     def class_of(self, form: str | None = None) -> ProblemClass | None:
-        """Return the class of the program in a form, the first by default; None if no program states the problem.
+        """Return the class of the program in a form; None if the problem has no program.
 
         The default builds the program. A formulation that knows the class overrides this.
         """
         return self.program(self.check_form(form)).problem_class if self.forms else None
 
     def program_size(self, form: str | None = None) -> int | None:
-        """Return how many entries the program in a form has, without building it; None if that is not known."""
+        """Return the number of entries of the program in a form, without building it; None if it is not known."""
         return None
 
     def program(self, form: str) -> ProgramData:
@@ -101,31 +101,31 @@ class Formulation(ABC, Generic[PlanT]):
 
     def encode(self, plan: PlanT, form: str) -> Floats:
         """Turn a plan into column values of the program in a form, for a warm start; nan where there is none."""
-        raise UnsupportedProblem(f"a {self.kind} does not turn plans into column values: leave the warm start out")
+        raise UnsupportedProblem(f"a {self.kind} cannot turn plans into column values: leave the warm start out")
 
     def check_plan(self, plan: PlanT, field: str = "plan") -> None:
-        """Raise InvalidInput, naming `field`, unless the plan is one of this problem; by default nothing is checked."""
+        """Raise InvalidInput, naming `field`, unless the plan fits this problem; the default checks nothing."""
 
     def evaluate(self, plan: PlanT) -> tuple[float, Residuals] | None:
         """Return the plan's objective and worst violations from the problem's own data.
 
-        None, the default, leaves both to the arithmetic of the program; a backend that reads the formulation itself
-        needs them from here.
+        The default, None, leaves both to the arithmetic of the program. A problem that a backend solves without a
+        program must define this method.
         """
         return None
 
     def gap_scale(self, objective: float) -> float:
-        """Return what a relative gap of 1 is worth in units of the objective; by default its size, at least 1e-9."""
+        """Return the size of a relative gap of 1 in units of the objective; by default max(abs(objective), 1e-9)."""
         return max(abs(objective), 1e-9)
 
     def proved_bound(self, plan: PlanT) -> float | None:
-        """Return the bound that the plan itself proves, by its prices for instance; None without `proves_bounds`."""
+        """Return the bound that the plan proves, for instance by its prices; None without `proves_bounds`."""
         return None
 
     def normalized(self, plan: PlanT) -> PlanT:
-        """Return the plan with all that follows from the rest of it computed anew; by default the plan as it is."""
+        """Return the plan with its derived parts recomputed; by default the plan unchanged."""
         return plan
 
     def improve(self, plan: PlanT, other: PlanT) -> PlanT:
-        """Return the plan with what the other one, of the same problem, proves better; by default the plan as it is."""
+        """Return the plan, improved by better proofs of another plan of this problem; by default the plan unchanged."""
         return plan

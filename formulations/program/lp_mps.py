@@ -1,4 +1,4 @@
-"""Programs as LP and MPS files, for people and solvers outside Python."""
+"""LP and MPS files of programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..arrays import Indices
 from ..errors import UnsupportedProblem
 from .data import ProgramData
 
-# Names that readers take for something else: numbers, words of the formats, and the row of the objective.
+# Names that readers of the formats misinterpret: numbers, keywords, and the name of the objective row.
 _RESERVED = re.compile(
     r"(?i)e[\d_]*|inf.*|nan.*|objective|max(imi[sz]e|imum)?|min(imi[sz]e|imum)?|st|subject|such|bounds?|free|gen|generals?|"
     r"integers?|bin|binary|binaries|semi.*|sos\d?|end|name|objsense|rows|columns|rhs|ranges?|marker|endata"
@@ -85,13 +85,13 @@ def mps_text(program: ProgramData) -> str:
 
 def _refuse_logs(program: ProgramData) -> None:
     if len(program.log_weights):
-        raise UnsupportedProblem("LP and MPS files cannot hold log terms; solve the program with a backend instead")
+        raise UnsupportedProblem("LP and MPS files cannot contain log terms; solve the program with a backend instead")
 
 
 def _names(blocks: Mapping[str, Indices], count: int, letter: str) -> list[str]:
     names = [f"{letter}{i}" for i in range(count)]
     for block, index in blocks.items():
-        # Points keep names apart, for no block's name has one.
+        # The point separates names, because no block's name contains one.
         safe = f"block.{block}" if _RESERVED.fullmatch(block) else block
         for place, i in np.ndenumerate(index):
             names[i] = ".".join([safe, *map(str, place)])

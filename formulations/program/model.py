@@ -1,4 +1,4 @@
-"""The one matrix form that every general solver reads, with its bounds, its files and its models elsewhere."""
+"""Program: the matrix form that every general solver reads, with its bounds, files and models of other packages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Program(ProgramData, Formulation[dict[str, Floats]]):
         return self.problem_class
 
     def program(self, form: str | None = None) -> Program:
-        """Return itself, so that a program is solved like any formulation."""
+        """Return the program itself; `solve` treats it like any formulation."""
         self.check_form(form)
         return self
 
@@ -51,7 +51,7 @@ class Program(ProgramData, Formulation[dict[str, Floats]]):
         return {name: values[index] for name, index in self.columns.items()}
 
     def encode(self, plan: Mapping[str, Any], form: str | None = None) -> Floats:
-        """Turn values by block, as `decode` gives them, into one column vector; columns not given are nan."""
+        """Turn values by block, as returned by `decode`, into one column vector; columns not given are nan."""
         self.check_form(form)
         values = np.full(self.num_columns, np.nan)
         for name, block in plan.items():
@@ -65,26 +65,26 @@ class Program(ProgramData, Formulation[dict[str, Floats]]):
         return values
 
     def gap_scale(self, objective: float) -> float:
-        """Return what a relative gap of 1 is worth: `gap_unit`, or max(abs(objective), 1e-9)."""
+        """Return the size of a relative gap of 1: `gap_unit`, or max(abs(objective), 1e-9)."""
         return super().gap_scale(objective) if self.gap_unit is None else self.gap_unit
 
     def linear_bound(self, duals: Floats, slopes: Floats | None = None) -> float:
         """Return the bound on the objective that `duals`, shape (rows,), prove, integrality aside; infinite if none.
 
-        Weak duality: no feasible point is better, whatever the duals are. With log terms, `slopes`, shape (terms,), are
-        those of lines above the logarithms. See :func:`equipoise.formulations.program.bounds.proved_bound`.
+        By weak duality no feasible point is better, whatever the duals are. With log terms, `slopes`, shape (terms,),
+        are the slopes of lines above the logarithms. See :func:`equipoise.formulations.program.bounds.proved_bound`.
         """
         return proved_bound(self, duals, slopes)
 
     def to_pyomo(self) -> ConcreteModel:
-        """Return a Pyomo model with a Var and a Constraint for each named block, to extend and solve as Pyomo does.
+        """Return a Pyomo model with a Var and a Constraint for each named block, to extend and solve with Pyomo.
 
         `values_from_pyomo` reads the solved model back. Needs the extra ``equipoise[pyomo]``.
         """
         return pyomo_model(self)
 
     def values_from_pyomo(self, model: ConcreteModel) -> Floats:
-        """Return the values of a solved model that `to_pyomo` gave, shape (columns,), ready for `decode`."""
+        """Return the values of a solved model made by `to_pyomo`, shape (columns,), for `decode`."""
         return pyomo_values(self, model)
 
     def to_gurobi(self, env: GurobiEnv | None = None) -> GurobiModel:
@@ -97,7 +97,7 @@ class Program(ProgramData, Formulation[dict[str, Floats]]):
         return model
 
     def values_from_gurobi(self, model: GurobiModel) -> Floats:
-        """Return the values of a solved model that `to_gurobi` gave, shape (columns,), ready for `decode`."""
+        """Return the values of a solved model made by `to_gurobi`, shape (columns,), for `decode`."""
         return gurobi_values(self, model)
 
     def write_lp(self, path: str | PathLike[str]) -> None:

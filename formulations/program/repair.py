@@ -1,4 +1,4 @@
-"""Repair of multipliers that prove nothing, or little: moved to the nearest that prove a bound."""
+"""Repair of multipliers that prove no bound, or a weak one: they are moved to the nearest that prove a bound."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from ..arrays import Floats
 from .data import ProgramData
 from .duality import EPSILON, Duality, Multipliers, allowed
 
-# In a repair, multipliers below the fault times these are taken for 0: the first that works.
+# Thresholds of a repair, tried in order: multipliers below the fault times a threshold become 0.
 DUST = (10.0, 100.0, 1000.0)
-# Steps of a repair with one of them.
+# Steps of a repair with one threshold.
 MOST_STEPS = 15
-# The most by which all multipliers are scaled instead of a repair, relative: as much is lost of the bound.
+# Largest relative change in a scaling of all multipliers instead of a repair; it weakens the bound as much.
 MOST_SCALING = 1e-12
-# Roundings by which a reduced cost is moved off 0, and beyond which a fault is not of rounding alone.
+# Number of roundings by which a reduced cost is moved off 0; a larger fault is more than rounding.
 MARGIN = 4.0
-# Added to the equations of a repair, which dependent columns make singular; the next step takes it out again.
+# Regularisation of the equations of a repair, which dependent columns make singular; the next step corrects for it.
 DAMPING = 1e-13
-# How far a multiplier of 0 may move, of a row that allows either sign: a share of the largest one.
+# Limit, as a share of the largest multiplier, of the change of a zero multiplier that may have either sign.
 FREEDOM = 1e-3
 
 
 def repaired(duality: Duality, wanted: Duality, given: Multipliers) -> Multipliers:
     """Return multipliers near the given ones that prove a bound, if found.
 
-    They are moved to where no reduced cost points at an infinite bound of `wanted`; and those left with rounding that
-    does in `duality` are moved further, to the side where the column's bound is finite.
+    First no reduced cost may be against an infinite bound of `wanted`. Then reduced costs that rounding puts against an
+    infinite bound of `duality` are moved further, to the side where the column's bound is finite.
     """
     scaled = _scaled(duality, given) if wanted is duality else given
     if scaled is not given:
@@ -42,7 +42,7 @@ def repaired(duality: Duality, wanted: Duality, given: Multipliers) -> Multiplie
 
 
 def _scaled(duality: Duality, given: Multipliers) -> Multipliers:
-    """Return multipliers all smaller or larger by rounding, where that is enough: with costs of one sign it is."""
+    """Return multipliers scaled by rounding, if that suffices, as it does for costs of one sign."""
     exact = duality.exact(given)
     at_fault = duality.open_ended(given, exact)
     sizes = duality.rounding(given) + np.abs(exact[0])
@@ -56,7 +56,7 @@ def _scaled(duality: Duality, given: Multipliers) -> Multipliers:
 
 @dataclass(frozen=True)
 class _System:
-    """Multipliers of rows and then of logarithms in use as one vector, and the matrix of what they are factors of."""
+    """Multipliers of rows and of logarithms in use as one vector, and the matrix of their coefficients."""
 
     program: ProgramData
     used: NDArray[np.bool_]
@@ -94,11 +94,11 @@ class _System:
         return slopes
 
     def weight(self, vector: Floats) -> Floats:
-        """Return in which shares multipliers move: of themselves, and those that may change sign from 0 too."""
+        """Return the scale of each multiplier's change: its size, or a small share if it is 0 and of either sign."""
         return np.asarray(np.abs(vector) + np.where(self.free, FREEDOM * self.typical, 0.0))
 
     def moved(self, vector: Floats, columns: NDArray[np.bool_], change: Floats) -> Floats:
-        """Return a vector that lowers the reduced costs of `columns` by `change`, as far as none changes its sign."""
+        """Return a vector that lowers the reduced costs of `columns` by `change`, as far as no entry changes sign."""
         weight = self.weight(vector)
         moved = vector + weight * _shares(self.factors[:, np.flatnonzero(columns)], weight, change[columns])
         moved[np.abs(moved) <= EPSILON * self.typical] = 0.0
@@ -106,11 +106,11 @@ class _System:
 
 
 def _nearest(duality: Duality, system: _System, given: Multipliers) -> Multipliers:
-    """Return multipliers near the given ones whose reduced costs point at no infinite bound but for rounding, if found.
+    """Return multipliers near the given ones whose reduced costs are against no infinite bound, up to rounding.
 
-    Multipliers no larger than the fault are noise and become 0. The others move to where the reduced costs at fault are
-    0, as little as can be in shares of themselves: so none changes its sign, and rows with slack keep small ones. Where
-    that puts others at fault, they join.
+    Multipliers no larger than the fault are noise and become 0. The others change by the least relative amount that
+    makes the reduced costs at fault 0: so none changes its sign, and rows with slack keep small ones. Reduced costs
+    that come to be at fault are added to the equations.
     """
     start, rows = system.vector(given), len(given.rows)
     largest = system.typical * np.sqrt(np.asarray(system.factors.multiply(system.factors).sum(axis=1)).ravel())
@@ -161,7 +161,7 @@ def _shares(factors: Any, weight: Floats, wanted: Floats) -> Floats:
     shares = np.zeros(len(weight))
     try:
         factored = splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01, options={"SymmetricMode": True})
-    except RuntimeError:  # singular all the same
+    except RuntimeError:  # singular in spite of the regularisation
         return shares
     shares[moving] = factored.solve(np.concatenate([np.zeros(m), wanted * unit]))[:m]
     return shares

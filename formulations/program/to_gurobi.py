@@ -1,4 +1,4 @@
-"""A Program as a gurobipy model that its user may extend and solve, and the way back."""
+"""Conversion of a Program to a gurobipy model that users can extend and solve, and of its solution back to values."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ def gurobi_model(program: ProgramData, env: Any = None, *, names: bool = True) -
     The model's first variables are the program's columns and its linear constraints are the program's rows, in the
     same order. A variable has its block's name (``model.getVarByName("start[0,2]")``), and the blocks themselves are
     in ``model._columns["start"]`` (an `MVar` in the block's shape) and ``model._rows["capacity"]`` (an `MConstr`), so
-    that side constraints are a line each. After the columns come, where the program needs them, variables named
+    that each side constraint takes one line. After the columns come, if the program needs them, variables named
     ``row.range`` (the activity of a row with two different sides, which are its bounds) and ``log.value``.
 
     Parameters
     ----------
     env : gurobipy.Env, optional
-        Where the model is made; by default Gurobi's own default environment.
+        Environment of the model; by default Gurobi's default environment.
     names : bool
-        Whether variables and rows are named after their blocks, which takes about a quarter of the time.
+        Whether variables and rows are named after their blocks; the names take about a quarter of the time.
 
     Raises
     ------
     BackendUnavailable
-        If gurobipy is not installed, or finds no licence that works.
+        If gurobipy is not installed, or finds no valid licence.
     UnsupportedProblem
         If the program has log terms and gurobipy is older than 12.
     """
@@ -58,7 +58,7 @@ def gurobi_model(program: ProgramData, env: Any = None, *, names: bool = True) -
 def gurobi_values(program: ProgramData, model: Any) -> Floats:
     """Return the values of the program's columns, shape (columns,), in the best solution that the model holds.
 
-    Whole numbers are as Gurobi left them, within its `IntFeasTol`.
+    Integer columns have Gurobi's values, which are whole numbers within its `IntFeasTol`.
 
     Raises
     ------
@@ -73,13 +73,13 @@ def gurobi_values(program: ProgramData, model: Any) -> Floats:
         )
     from gurobipy import GRB
 
-    if model.SolCount == 0 or model.Status == GRB.UNBOUNDED:  # of an unbounded program it "solves" to 1e30
+    if model.SolCount == 0 or model.Status == GRB.UNBOUNDED:  # the solution of an unbounded program is about 1e30
         raise NoSolution(f"the model holds no solution: Gurobi's status is {status_name(model.Status)}", None)
-    return np.array(model.getAttr("X", model.getVars()[: program.num_columns])) + 0.0  # Gurobi likes to say -0.0
+    return np.array(model.getAttr("X", model.getVars()[: program.num_columns])) + 0.0  # converts -0.0 to 0.0
 
 
 def log_terms(program: ProgramData) -> Indices:
-    """Return the log terms that count: those of a positive weight."""
+    """Return the log terms of positive weight."""
     return np.flatnonzero(program.log_weights > 0)
 
 
@@ -150,7 +150,7 @@ def _add_rows(model: Any, program: ProgramData, x: Any, names: bool) -> None:
 
 
 def _add_logs(model: Any, program: ProgramData, x: Any) -> None:
-    """Add ``log = log(a x + b)`` for every term that counts, with the weights in the objective."""
+    """Add ``log = log(a x + b)`` for every term of positive weight, with the weights in the objective."""
     used = log_terms(program)
     if not len(used):
         return
@@ -166,7 +166,7 @@ def _add_logs(model: Any, program: ProgramData, x: Any) -> None:
 
 
 def _blocks_in_order(blocks: Mapping[str, Indices], count: int) -> Iterator[tuple[str, Indices]]:
-    """Yield (name, indices) that cover 0..count-1 in order; a stretch that is no whole block has no name."""
+    """Yield (name, indices) that cover 0..count-1 in order; indices outside whole blocks have no name."""
     done = 0
     for name, index in sorted(blocks.items(), key=lambda block: block[1].min(initial=count)):
         start = int(index.min(initial=count))

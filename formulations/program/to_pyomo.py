@@ -1,4 +1,4 @@
-"""A program as a Pyomo model, component by named block, so that a user can add constraints of their own."""
+"""Conversion of a program to a Pyomo model with a component for each named block, which users can extend."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .data import Csr, ProgramData
 
 Flags = NDArray[np.bool_]
 
-# Our own components, and the suffixes under which Pyomo brings back duals and reduced costs.
+# Names of the model's own components, and of the suffixes in which Pyomo returns duals and reduced costs.
 OURS = ("objective", "zero", "dual", "rc")
 
 
@@ -29,15 +29,15 @@ def pyomo_model(program: ProgramData) -> Any:
     column, a row with two finite sides is a range, log terms are Pyomo's own ``log``, and the objective is
     ``model.objective``.
 
-    - A name that is taken gets ``_columns`` or ``_rows`` at its end, until it is free. Taken are the names of Pyomo's
-      own attributes and index sets (``grant_index``), ``objective``, ``zero``, ``dual`` and ``rc``, and for a block of
-      rows those of blocks of columns.
+    - A name already in use gets the suffix ``_columns`` or ``_rows`` until it is unique. In use are the names of
+      Pyomo's own attributes and index sets (``grant_index``), ``objective``, ``zero``, ``dual`` and ``rc``, and for a
+      block of rows the names of blocks of columns.
     - Columns and rows of no block are ``model.other_columns[j]`` and ``model.other_rows[i]``, by their number in the
       program. So are those of a block that has an index twice, or shares one with an earlier block.
-    - A row that forbids nothing (no finite side, or no entries and satisfied) is left out of its `Constraint`. One
-      without entries that is violated stays: it is stated of ``model.zero``, a variable with both bounds 0.
-    - A column that no row of the model and no term of the objective mentions has a value from the start, the nearest
-      to 0 within its bounds: no solver would give it one.
+    - A redundant row (no finite side, or no entries and satisfied) is left out of its `Constraint`. A violated row
+      without entries is a constraint on ``model.zero``, a variable with both bounds 0.
+    - A column in no row of the model and no term of the objective has an initial value, the nearest to 0 within its
+      bounds, because solvers return no value for it.
     """
     from pyomo.common.gc_manager import PauseGC
     from pyomo.environ import ConcreteModel
@@ -58,7 +58,7 @@ def pyomo_values(program: ProgramData, model: Any) -> Floats:
     ----------
     program : Program
     model : ConcreteModel
-        What :func:`pyomo_model` made of this program, with whatever was added to it.
+        The model that :func:`pyomo_model` made of this program, with any additions.
 
     Raises
     ------
@@ -79,7 +79,9 @@ def pyomo_variables(program: ProgramData, model: Any) -> list[Any]:
     for part in _parts(program)[0]:
         for j, variable in zip(part.index, part.found_in(model), strict=True):
             if variable is None:
-                raise InvalidInput("model", model.name, f"lacks a variable of {part.name}: it is not of this program")
+                raise InvalidInput(
+                    "model", model.name, f"lacks a variable of {part.name}: it belongs to another program"
+                )
             variables[j] = variable
     return variables
 
@@ -108,7 +110,7 @@ class _Part:
         return list(product(*self.sets)) if self.sets else [None]
 
     def found_in(self, model: Any) -> list[Any]:
-        """Return its data in a model, None where there is none."""
+        """Return the component's data in a model, None for missing entries."""
         block = model.component(self.name)
         held = {} if block is None else dict(block.items())
         return [held.get(place) for place in self.places()]
@@ -207,7 +209,7 @@ def _add_objective(model: Any, program: ProgramData, variables: list[Any]) -> No
 def _linear(
     model: Any, matrix: Csr, rows: list[int], variables: list[Any], constants: list[float] | None = None
 ) -> Iterator[Any]:
-    """Yield the named rows of the matrix as expressions; one without entries is written with the zero variable."""
+    """Yield the named rows of the matrix as expressions; a row without entries uses the zero variable."""
     from pyomo.core.expr.numeric_expr import LinearExpression
     from pyomo.environ import Var
 
@@ -231,14 +233,14 @@ def _lengths(matrix: Csr) -> Indices:
 
 
 def _forbids(program: ProgramData) -> Flags:
-    """Return which rows forbid anything."""
+    """Return which rows are not redundant: they have a finite side, and entries or a violation."""
     idle = np.isinf(program.row_lower) & np.isinf(program.row_upper)
     forbids: Flags = ~(idle | ((_lengths(program.matrix) == 0) & (program.row_lower <= 0) & (program.row_upper >= 0)))
     return forbids
 
 
 def _mentioned(program: ProgramData) -> Flags:
-    """Return which columns a row of the model or a term of the objective mentions."""
+    """Return which columns occur in a row of the model or a term of the objective."""
     found: Flags = program.objective != 0
     used = _forbids(program)[program.matrix.row_of_entry()] & (program.matrix.values != 0)
     found[program.matrix.columns[used]] = True

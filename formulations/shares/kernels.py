@@ -1,4 +1,4 @@
-"""Compiled loops over jobs that share GPUs: who is alike, and the cheapest way of a job to reach a rate at prices."""
+"""Compiled loops over jobs that share GPUs: groups of equal rows, and cheapest shares for a given rate at prices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..compiled import compiled
 
 @compiled()
 def alike(rows: Any) -> Any:
-    """Find equal rows, shape (N, C), by a table of their bits.
+    """Find equal rows, shape (N, C), with a hash table of their bits.
 
     Returns the first job of each group in the order of jobs, the group of each job, and the size of each group.
     """
@@ -56,17 +56,17 @@ def alike(rows: Any) -> Any:
 def hull_point(worth: Any, cost: Any, least: float) -> Any:
     """Find the cheapest shares x >= 0, sum x <= 1, worth.x >= least of one job: a point of a lower hull.
 
-    In the dual, least y - h(y) is to be largest over y >= 0, with h(y) = max(0, max_k (y worth_k - cost_k)). Its lines
-    are walked from y = 0 in the order of their slopes until these reach `least`.
+    The dual maximises least y - h(y) over y >= 0, with h(y) = max(0, max_k (y worth_k - cost_k)). The search follows
+    the lines of h from y = 0 in the order of their slopes until a slope reaches `least`.
 
     Returns
     -------
     y_low, y_high : float
-        Between them any y is optimal: what one more unit of the rate costs, from the left and from the right.
+        Least and greatest optimal y: cost of one more unit of the rate, from the left and from the right.
     before, at : int
-        The two types that are mixed; -1 is not running.
+        The two types that are mixed; -1 stands for not running.
     share : float
-        Of `at`; `before` has the rest. nan if no shares reach `least`.
+        Share of `at`; `before` has the rest. nan if no shares reach `least`.
     """
     kinds = len(worth)
     at, before = -1, -1
@@ -87,7 +87,7 @@ def hull_point(worth: Any, cost: Any, least: float) -> Any:
                 crossing = (cost[k] - here) / (worth[k] - slope)
                 if crossing < next_y or (crossing == next_y and worth[k] > worth[following]):
                     following, next_y = k, crossing
-        if slope >= least:  # exactly: a vertex of the hull
+        if slope >= least:  # equal: a vertex of the hull
             return y, max(y, next_y), at, at, 1.0
         if following < 0:
             return y, np.inf, at, at, np.nan
@@ -99,11 +99,11 @@ def hull_point(worth: Any, cost: Any, least: float) -> Any:
 
 @compiled()
 def cheapest(
-    worth: Any, gangs: Any, counts: Any, prices: Any, reward: float, least: Any, rising: float, usage: Any
+    worth: Any, gang_gpus: Any, counts: Any, prices: Any, reward: float, least: Any, rising: float, usage: Any
 ) -> Any:
-    """Find what all jobs pay at least: the sum of counts_i min (gangs_i prices - reward worth_i).x_i.
+    """Find the least cost of all jobs: the sum of counts_i min (gang_gpus_i prices - reward worth_i).x_i.
 
-    Each over x >= 0, sum x <= 1, worth_i.x >= least_i. Adds the GPUs that they then use to `usage`, shape (K,).
+    Each minimum is over x >= 0, sum x <= 1, worth_i.x >= least_i. The GPUs in use are added to `usage`, shape (K,).
     Returns the sum, its slope per unit of every `least` that is at least `rising`, and the shares' worth; inf if a job
     cannot reach its rate.
     """
@@ -112,7 +112,7 @@ def cheapest(
     total, lost, slope, gained = 0.0, 0.0, 0.0, 0.0
     for i in range(groups):
         for k in range(kinds):
-            cost[k] = gangs[i] * prices[k] - reward * worth[i, k]
+            cost[k] = gang_gpus[i] * prices[k] - reward * worth[i, k]
         low, _, before, at, share = hull_point(worth[i], cost, least[i])
         if np.isnan(share):
             return np.inf, 0.0, 0.0
@@ -120,11 +120,11 @@ def cheapest(
         if at >= 0:
             paid += share * cost[at]
             got += share * worth[i, at]
-            usage[at] += counts[i] * gangs[i] * share
+            usage[at] += counts[i] * gang_gpus[i] * share
         if before >= 0 and before != at:
             paid += (1.0 - share) * cost[before]
             got += (1.0 - share) * worth[i, before]
-            usage[before] += counts[i] * gangs[i] * (1.0 - share)
+            usage[before] += counts[i] * gang_gpus[i] * (1.0 - share)
         term = counts[i] * paid - lost  # Kahan's sum: a bound's last digits count
         added = total + term
         lost = (added - total) - term
@@ -136,22 +136,22 @@ def cheapest(
 
 
 @compiled()
-def most_gained(rates: Any, gangs: Any, counts: Any, prices: Any, usage: Any) -> Any:
-    """Find what all jobs gain at most: the sum of counts_i max(0, max_k (rates_ik - gangs_i prices_k)).
+def most_gained(rates: Any, gang_gpus: Any, counts: Any, prices: Any, usage: Any) -> Any:
+    """Find the greatest gain of all jobs: the sum of counts_i max(0, max_k (rates_ik - gang_gpus_i prices_k)).
 
-    Adds the GPUs that they then use to `usage`, shape (K,). Returns the sum and the rates reached. Of equal types the
-    first is used, and none where there is nothing to gain.
+    The GPUs in use are added to `usage`, shape (K,). Returns the sum and the rates reached. A job uses the first of
+    equally good types, and none if its gain is 0.
     """
     groups, kinds = rates.shape
     total, lost, reached = 0.0, 0.0, 0.0
     for i in range(groups):
         best, at = 0.0, -1
         for k in range(kinds):
-            gain = rates[i, k] - gangs[i] * prices[k]
+            gain = rates[i, k] - gang_gpus[i] * prices[k]
             if gain > best:
                 best, at = gain, k
         if at >= 0:
-            usage[at] += counts[i] * gangs[i]
+            usage[at] += counts[i] * gang_gpus[i]
             reached += counts[i] * rates[i, at]
             term = counts[i] * best - lost  # Kahan's sum: a bound's last digits count
             added = total + term
@@ -161,17 +161,18 @@ def most_gained(rates: Any, gangs: Any, counts: Any, prices: Any, usage: Any) ->
 
 
 @compiled()
-def within_reach(worth: Any, gangs: Any, prices: Any, least: Any, spare: float) -> Any:
-    """Return the highest rate that each job reaches if it pays `spare` more than `least` costs it, shape (G,).
+def within_reach(worth: Any, gang_gpus: Any, prices: Any, least: Any, spare: float) -> Any:
+    """Return the highest rate that each job reaches if it pays `spare` more than `least` costs, shape (G,).
 
-    The lower hull of (0, 0) and the points (worth_ik, gangs_i prices_k) is walked until the money is spent.
+    The search follows the lower hull of (0, 0) and the points (worth_ik, gang_gpus_i prices_k) until the money is
+    spent.
     """
     groups, kinds = worth.shape
     cost = np.empty(kinds)
     reach = np.empty(groups)
     for i in range(groups):
         for k in range(kinds):
-            cost[k] = gangs[i] * prices[k]
+            cost[k] = gang_gpus[i] * prices[k]
         _, _, before, at, share = hull_point(worth[i], cost, least[i])
         money = np.inf if np.isnan(share) else spare
         if at >= 0:
@@ -197,13 +198,15 @@ def within_reach(worth: Any, gangs: Any, prices: Any, least: Any, spare: float) 
 
 
 @compiled()
-def add_cheapest(worth: Any, gangs: Any, prices: Any, reward: float, least: Any, weight: float, shares: Any) -> None:
+def add_cheapest(
+    worth: Any, gang_gpus: Any, prices: Any, reward: float, least: Any, weight: float, shares: Any
+) -> None:
     """Add `weight` times the shares that `cheapest` finds to `shares`, shape (G, K)."""
     groups, kinds = worth.shape
     cost = np.empty(kinds)
     for i in range(groups):
         for k in range(kinds):
-            cost[k] = gangs[i] * prices[k] - reward * worth[i, k]
+            cost[k] = gang_gpus[i] * prices[k] - reward * worth[i, k]
         _, _, before, at, share = hull_point(worth[i], cost, least[i])
         if np.isnan(share):
             continue
@@ -214,17 +217,17 @@ def add_cheapest(worth: Any, gangs: Any, prices: Any, reward: float, least: Any,
 
 
 @compiled()
-def margins(worth: Any, gangs: Any, prices: Any) -> Any:
-    """Return each job's best type at prices (-1: none), and by how much prices may move before another is as good."""
+def margins(worth: Any, gang_gpus: Any, prices: Any) -> Any:
+    """Return each job's best type at prices (-1: none), and the change of prices that makes another type as good."""
     groups, kinds = worth.shape
     choice, doubt = np.empty(groups, np.int64), np.empty(groups)
     for i in range(groups):
         best, second, at = 0.0, -np.inf, -1
         for k in range(kinds):
-            gain = worth[i, k] - gangs[i] * prices[k]
+            gain = worth[i, k] - gang_gpus[i] * prices[k]
             if gain > best:
                 best, second, at = gain, best, k
             elif gain > second:
                 second = gain
-        choice[i], doubt[i] = at, (best - second) / gangs[i]
+        choice[i], doubt[i] = at, (best - second) / gang_gpus[i]
     return choice, doubt

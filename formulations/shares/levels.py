@@ -1,4 +1,4 @@
-"""Raising a common level over shares of GPU time: its program, and the bound on the level that prices prove."""
+"""LevelShares: problems that maximise a common level over shares of GPU time, and the bound that prices prove."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..program.data import ProblemClass, Residuals
 from ..program.model import Program
 from .polytope import GpuShares, Groups, SharePolytope
 
-# Newton's method on a convex, piecewise linear function ends after a few steps; more are rounding.
+# Limit of Newton steps on a convex, piecewise linear function, which needs only a few; further steps are rounding.
 MOST_STEPS = 100
-# Costs are sums with rounding: what is above the money by less than this share of it counts as paid.
+# Relative tolerance of the comparison of costs with money, because costs are rounded sums.
 ROUNDING = 1e-12
 
 
@@ -26,8 +26,8 @@ class LevelShares(SharePolytope, ABC):
 
     Notes
     -----
-    Prices p >= 0 bound the level t: whoever reaches the rate t_j pays at least cost_j(t_j; p), the cheapest of all
-    shares of the job alone that do, and all together pay at most p.M. So t is at most the largest one with
+    Prices p >= 0 bound the level t: a job that reaches the rate t_j pays at least cost_j(t_j; p), the cost of the
+    cheapest shares with that rate, and all jobs together pay at most p.M. So t is at most the largest one with
     sum_j cost_j(t; p) <= p.M, whatever the scale of the prices. cost_j is the lower hull of (0, 0) and the points
     (worth_jk, g_j p_k). The maximum over the scale s of the usual dual, s p.M + max_t (t - s sum_j cost_j(t; p)), is
     the same number.
@@ -35,7 +35,7 @@ class LevelShares(SharePolytope, ABC):
 
     @cached_property
     def worth(self) -> Floats:
-        """What the whole time on a type adds to the job's own level, shape (N, K)."""
+        """Level of the job if it runs on a type for the whole time, shape (N, K)."""
         raise NotImplementedError
 
     @cached_property
@@ -53,15 +53,15 @@ class LevelShares(SharePolytope, ABC):
         return np.asarray(np.einsum("jk,jk->j", self.worth, shares))
 
     def level_bound(self, prices: Floats, caps: Floats | None = None) -> float:
-        """Return the largest t that prices, shape (K,), allow every job to reach, or its cap where that is lower.
+        """Return the largest t such that prices, shape (K,), allow every job to reach t, or its cap if that is lower.
 
         Parameters
         ----------
         prices : ndarray of float, shape (K,)
-            At least 0, in any unit.
+            Prices of the types, at least 0, in any unit.
         caps : ndarray of float, shape (N,), optional
-            At most `highest`; by default the least of those for every job. The largest cap is returned where prices
-            do not bound the level.
+            Greatest level of each job, at most `highest`; by default the least entry of `highest` for every job. The
+            result is the largest cap if the prices do not bound the level.
         """
         groups = self.groups
         first = groups.first
@@ -74,9 +74,9 @@ class LevelShares(SharePolytope, ABC):
         return ProblemClass.LP
 
     def program(self, form: str = "shares") -> Program:
-        """Return the linear program: the level as a share of `highest`'s least, and the shares of the pairs that run.
+        """Return the linear program: the level as a share of the least `highest`, and the shares of runnable pairs.
 
-        Its rows by job are divided by what the job can reach, so that all of them are shares.
+        The row of a job is divided by the job's highest level.
         """
         self.check_form(form)
         build = ProgramBuilder(sense="max")
@@ -115,8 +115,8 @@ def level_bound(
 ) -> float:
     """Return the largest t with sum_i counts_i cost_i(min(t, caps_i); prices) <= prices.gpus; see `LevelShares`.
 
-    Between two caps the sum is convex and piecewise linear, where Newton's method from the right stays right of the
-    root: each of its steps is a bound. The interval between caps is found by bisection, as the sum never falls.
+    Between two caps the sum is convex and piecewise linear, and Newton's method from the right stays right of the
+    root: each of its steps is a bound. Bisection finds the interval between caps, because the sum never falls.
     """
     from .kernels import cheapest
 
@@ -126,7 +126,7 @@ def level_bound(
         return top
     money *= 1.0 + rounding
 
-    def paid(level: float) -> tuple[float, float]:  # those with a lower cap cost no more when the level rises
+    def paid(level: float) -> tuple[float, float]:  # the cost of a job with a lower cap does not rise with the level
         usage = np.zeros(len(prices))
         total, slope, _ = cheapest(worth, gangs, counts, prices, 0.0, np.minimum(level, caps), level, usage)
         return total, slope
@@ -135,7 +135,7 @@ def level_bound(
     if total <= money:
         return top
     knots = np.unique(caps)
-    low, high = -1, len(knots) - 1  # all can be paid at knots[low] (or at 0), not at knots[high]
+    low, high = -1, len(knots) - 1  # the money suffices at knots[low] (or at 0), not at knots[high]
     while high - low > 1:
         middle = (low + high) // 2
         if paid(float(knots[middle]))[0] <= money:

@@ -1,4 +1,4 @@
-"""MaxMinFairness: shares of GPU time that raise the job that is worst off, by Gavel's measure, as far as possible."""
+"""MaxMinFairness: shares of GPU time that maximise the least level of a job, by Gavel's measure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..program.data import ProblemClass, Residuals
 from .levels import LevelShares
 from .polytope import GpuShares
 
-# Sums of costs are compensated: each cost, and what one more unit of a level costs, is exact to this share.
+# Relative error of compensated sums: of each cost, and of the cost of one more unit of a level.
 ROUNDING = 1e-14
-# A job's level counts as settled if its bound is within this share of it: the first is tried first.
+# A job's level counts as settled if its bound is within this share of it; the shares are tried in order.
 SETTLED = (1e-9, 1e-7, 1e-5, 1e-3)
 
 
@@ -35,13 +35,14 @@ class MaxMinFairness(LevelShares):
     gpus : array_like of int, shape (K,)
         GPUs of each type (M).
     weights : array_like of float, shape (N,), optional
-        Greater than 0; 1 by default. Twice the weight is twice the level before a job counts as equal.
+        Weight of each job, greater than 0; 1 by default. A job of twice the weight needs twice the throughput for the
+        same level.
     agnostic : bool
-        Every type counts as equally fast to a job that can run on it (tau = 1, in prop_j as well): Gavel's policy
+        Whether all types on which a job can run count as equally fast (tau = 1, in prop_j as well): Gavel's policy
         without performance.
     water_filling : bool
-        After the least level, raise the next higher one as far as it goes, and so on: the lexicographic optimum. The
-        objective is the least level all the same. No single linear program states it.
+        Whether to maximise the next higher levels after the least one, in order: the lexicographic optimum. The
+        objective is still the least level. No single linear program states it.
 
     Raises
     ------
@@ -50,9 +51,9 @@ class MaxMinFairness(LevelShares):
 
     Notes
     -----
-    ``prop_j = sum_k tau_jk M_k / sum_k M_k`` is what the job would do with its time spread over the types in proportion
-    to their GPUs (Gavel's proportional policy): levels of jobs of different speeds can be compared. On one type it is
-    tau_j, the level is g_j x_j / w_j, and with equal weights the optimum is min(min g, M / N).
+    ``prop_j = sum_k tau_jk M_k / sum_k M_k`` is the job's throughput if its time is split over the types in proportion
+    to their GPUs (Gavel's proportional policy). It makes levels of jobs of different speeds comparable. On one type it
+    is tau_j, the level is g_j x_j / w_j, and with equal weights the optimum is min(min g, M / N).
 
     D. Narayanan et al., "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads" (Gavel), OSDI
     2020, Sections 4.1 and 4.3; the factor g_j is that of its released code.
@@ -110,8 +111,7 @@ class MaxMinFairness(LevelShares):
     def proved_bound(self, plan: GpuShares) -> float:
         """Return the bound on the least level that the plan's prices prove (see `LevelShares`).
 
-        With water filling the largest `shortfall` of a level counts like one of the least: the gap is that of all
-        levels.
+        With water filling the bound includes the largest `shortfall` of any level, so that the gap covers all levels.
         """
         bound = self.level_bound(self.prices_of(plan))
         if not self.water_filling:
@@ -123,11 +123,11 @@ class MaxMinFairness(LevelShares):
         """Return bounds on the level of each job while no other job falls, shape (N,), that `level_prices` prove.
 
         No other job falls: each keeps the lesser of its own level in the plan and that of the job. The plan is the
-        lexicographic optimum exactly if no job can rise so. Any prices prove a bound at any level t of the plan: all
-        together pay at most p.M and the floors min(t, level) cost S, so that a job that reaches t can rise by at most
-        (p.M - S) / (what one more unit costs it). The rows of prices are taken in turn, t is the least level of the
-        jobs whose bound is still more than a share `settled` above their level: this choice makes the bounds close, it
-        is not what makes them hold.
+        lexicographic optimum if and only if no job can rise under this condition. Any prices prove a bound at any level
+        t of the plan: all jobs together pay at most p.M, and the floors min(t, level) cost S. So a job that reaches t
+        can rise by at most (p.M - S) / (its cost of one more unit). The rows of prices are taken in turn; t is the
+        least level of the jobs whose bound is still more than a share `settled` above their level. This choice makes
+        the bounds tight; they are valid for any t.
         """
         from .kernels import cheapest, within_reach
 
@@ -154,7 +154,7 @@ class MaxMinFairness(LevelShares):
     def shortfall(self, plan: GpuShares) -> float:
         """Return the largest share by which a level of the plan misses its bound (see `proved_levels`).
 
-        At 0 the plan is the lexicographic optimum. Without `level_prices` only the jobs' highest levels are bounds.
+        At 0 the plan is the lexicographic optimum. Without `level_prices` the bounds are the jobs' highest levels.
         """
         self.check_plan(plan)
         levels, least = self.levels(plan.shares), math.inf

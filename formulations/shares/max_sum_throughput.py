@@ -1,4 +1,4 @@
-"""MaxSumThroughput: shares of GPU time that do the most steps per second, within a budget and in time for deadlines."""
+"""MaxSumThroughput: shares of GPU time of the greatest total throughput, with an optional budget and deadlines."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class MaxSumThroughput(SharePolytope):
     costs_per_s : array_like of float, shape (K,), optional
         Dollars per second of one GPU of each type, at least 0; with `budget_per_s` only.
     budget_per_s : float, optional
-        The row ``sum_jk costs_k g_j x_jk <= budget``, greater than 0; with `costs_per_s` only.
+        Limit of the row ``sum_jk costs_k g_j x_jk <= budget``, greater than 0; with `costs_per_s` only.
     least_rates : array_like of float, shape (N,), optional
-        The rows ``sum_k tau_jk x_jk >= least_j`` (steps left by the seconds to the deadline), at least 0. Where they
-        cannot all be met, there is no plan.
+        Limits of the rows ``sum_k tau_jk x_jk >= least_j`` (steps left divided by the seconds to the deadline), at
+        least 0. If they cannot all be met, the problem is infeasible.
 
     Raises
     ------
@@ -47,7 +47,7 @@ class MaxSumThroughput(SharePolytope):
     -----
     Prices p of the types and q of the budget, at least 0, prove that no plan is better than
     ``p.M + q budget - sum_j min (g_j (p + q costs) - tau_j).x``, each minimum over x >= 0 with sum x <= 1 and
-    tau_j.x >= least_j. Without the further rows that is ``p.M + sum_j max(0, max_k(tau_jk - g_j p_k))``. On one type
+    tau_j.x >= least_j. Without the optional rows that is ``p.M + sum_j max(0, max_k(tau_jk - g_j p_k))``. On one type
     it is a fractional knapsack: jobs by tau_j / g_j until the GPUs are used up.
 
     D. Narayanan et al. (Gavel), OSDI 2020, Section 4.2: maximum throughput, with cost and SLOs as its rows. Gavel's own
@@ -79,7 +79,7 @@ class MaxSumThroughput(SharePolytope):
             raise InvalidInput("rates", float(self.rates.max()), "their sum must be finite")
         if (self.costs_per_s is None) != (self.budget_per_s is None):
             field = "budget_per_s" if self.budget_per_s is None else "costs_per_s"
-            raise InvalidInput(field, None, "costs_per_s and budget_per_s belong together")
+            raise InvalidInput(field, None, "give both costs_per_s and budget_per_s, or neither")
         if self.costs_per_s is not None:
             costs = as_reals("costs_per_s", self.costs_per_s, minimum=0.0)
             if len(costs) != self.num_types:
@@ -99,7 +99,7 @@ class MaxSumThroughput(SharePolytope):
 
     @cached_property
     def least(self) -> Floats:
-        """The rate that every job has to reach, 0 without `least_rates`, shape (N,)."""
+        """Least rate of every job, 0 without `least_rates`, shape (N,)."""
         return np.zeros(self.num_jobs) if self.least_rates is None else self.least_rates
 
     @cached_property
@@ -109,7 +109,7 @@ class MaxSumThroughput(SharePolytope):
         return self.grouped(*columns, *([] if self.least_rates is None else [self.least]))
 
     def evaluate(self, plan: GpuShares) -> tuple[float, Residuals]:
-        """Return the steps per second and the worst violations, recomputed: those of further rows in shares of them."""
+        """Return the steps per second and the worst violations, recomputed; those of optional rows are relative."""
         self.check_plan(plan)
         reached = np.einsum("jk,jk->j", self.rates, plan.shares)
         found = self.residuals(plan.shares)
@@ -161,7 +161,7 @@ class MaxSumThroughput(SharePolytope):
         return build.program()
 
     def reach_program(self) -> Program:
-        """Return the linear program whose optimum is how much of all least rates can be had at once, at most 1."""
+        """Return the linear program that maximises the common fraction of all least rates, at most 1."""
         build = ProgramBuilder(sense="max")
         reach = build.add_columns("reach", (1,), upper=1.0)
         self._add_rows(build, reach)
@@ -169,7 +169,7 @@ class MaxSumThroughput(SharePolytope):
         return build.program()
 
     def _add_rows(self, build: ProgramBuilder, reach: Indices | None = None) -> Indices:
-        """Add shares and all rows to a program; with the column `reach`, of least rates only as much as it says."""
+        """Add shares and all rows to a program; the column `reach`, if given, multiplies the least rates."""
         share = self._add_shares(build)
         job, kind = self._pairs()
         if self.costs_per_s is not None and self.budget_per_s is not None:

@@ -26,7 +26,7 @@ class MinTotalDuration(LevelShares):
     rates : array_like of float, shape (N, K)
         Steps per second on all the job's GPUs of that type (tau), at least 0; every job runs somewhere.
     steps : array_like of float, shape (N,)
-        Steps left (n), greater than 0.
+        Steps left of each job (n), greater than 0.
     gangs : array_like of int, shape (N,)
         GPUs that a job holds while it runs (g).
     gpus : array_like of int, shape (K,)
@@ -39,11 +39,12 @@ class MinTotalDuration(LevelShares):
 
     Notes
     -----
-    One linear program in 1/T, the level of `LevelShares` with worth tau_jk / n_j: nothing is bisected. Its prices are
-    in units of 1/T. On one type T = max(max_j n_j / tau_j, sum_j g_j n_j / (tau_j M)). A program's own objective, and
-    with it what a general backend reports on the way, is 1/T.
+    The problem is one linear program in 1/T, the level of `LevelShares` with worth tau_jk / n_j; it needs no bisection.
+    Its prices are in units of 1/T. On one type T = max(max_j n_j / tau_j, sum_j g_j n_j / (tau_j M)). The objective of
+    the program, and of the progress reports of a general backend, is 1/T.
 
-    The policy of this name of D. Narayanan et al. (Gavel), OSDI 2020, Section 4.2; Shockwave's baseline "OSSP".
+    D. Narayanan et al. (Gavel), OSDI 2020, Section 4.2, have the policy of this name; it is Shockwave's baseline
+    "OSSP".
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What all problems of sharing GPU time have in common: the polytope P of shares, its checks, and their plan."""
+"""Base class of the problems of sharing GPU time: the polytope P of shares, its checks, and the plan GpuShares."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class GpuShares:
-    """Who runs on which type of GPU, for which share of the time.
+    """Shares of time of each job on each type of GPU.
 
     Attributes
     ----------
     shares : ndarray of float, shape (N, K)
         Share of the time that job j runs on type k, with all its GPUs.
     prices : ndarray of float, shape (K,), optional
-        What one more GPU of each type is worth, in units of the problem's objective (of its level, 1/T, where it is a
-        total duration). The problem's own bound is proved from them.
+        Value of one more GPU of each type, in units of the problem's objective (of its level 1/T for a total
+        duration). They prove the problem's bound.
     budget_price : float
-        What one more dollar per second is worth, where the problem has a budget.
+        Value of one more dollar per second, if the problem has a budget.
     level_prices : ndarray of float, shape (L, K), optional
         With water filling, the prices of each level in turn, in any unit: they prove the levels.
     """
@@ -61,15 +61,16 @@ class GpuShares:
 
 @dataclass(frozen=True)
 class Groups:
-    """Jobs that are alike: the same row of data.
+    """Groups of jobs with equal data.
 
     Attributes
     ----------
     first : ndarray of int, shape (G,)
-        A job of each group, in order.
+        First job of each group, in order.
     counts : ndarray of float, shape (G,)
+        Number of jobs of each group.
     of_job : ndarray of int, shape (N,)
-        The group of every job.
+        Group of every job.
     """
 
     first: Indices
@@ -80,8 +81,8 @@ class Groups:
 class SharePolytope(Formulation[GpuShares], ABC):
     """Shares of GPU time: P = {x >= 0, sum_k x_jk <= 1, sum_j g_j x_jk <= M_k}, and x_jk = 0 where a job cannot run.
 
-    P is fluid: it lets a gang wider than a type have M_k / g_j of its time. Set the rate of such a pair to 0 where that
-    has no meaning.
+    P is fluid: a gang of more GPUs than a type has may get M_k / g_j of its time. Set the rate of such a pair to 0 if
+    that has no meaning.
 
     Attributes
     ----------
@@ -101,7 +102,7 @@ class SharePolytope(Formulation[GpuShares], ABC):
     proves_bounds = True
 
     def _set_polytope(self, rates: ArrayLike, gangs: ArrayLike, gpus: ArrayLike, *, runs: bool) -> None:
-        """Check and store the data of P; where `runs`, every job has to be able to run on some type."""
+        """Check and store the data of P; with `runs`, every job must be able to run on some type."""
         rates = as_reals("rates", rates, minimum=0.0, ndim=2)
         gangs = as_integers("gangs", gangs, minimum=1)
         gpus = as_integers("gpus", gpus, minimum=1)
@@ -144,25 +145,25 @@ class SharePolytope(Formulation[GpuShares], ABC):
         return np.asarray(even / np.maximum(1.0, even.sum(axis=1, keepdims=True)))
 
     @cached_property
-    def widths(self) -> Floats:
-        """The gangs as floats, which are faster to multiply with."""
+    def gang_gpus(self) -> Floats:
+        """The gangs as floats, which numpy multiplies faster."""
         return self.gangs.astype(np.float64)
 
     def grouped(self, *columns: Floats) -> Groups:
-        """Return which jobs have the same values in all columns, each of shape (N,)."""
+        """Return the groups of jobs with the same values in all columns, each column of shape (N,)."""
         from .kernels import alike
 
         first, of_job, counts = alike(np.ascontiguousarray(np.column_stack(columns)))
         return Groups(first=first, counts=counts, of_job=of_job)
 
     def used(self, shares: Floats) -> Floats:
-        """Return how many GPUs of each type are busy on average, shape (K,)."""
-        return np.asarray(self.widths @ shares)
+        """Return the mean number of busy GPUs of each type, shape (K,)."""
+        return np.asarray(self.gang_gpus @ shares)
 
     def residuals(self, shares: Floats) -> Residuals:
         """Return the worst violations of P: of x >= 0, x = 0 where a job cannot run, and its rows.
 
-        A type's GPUs in use are compared in shares of its GPUs.
+        The excess of GPUs in use is a share of the type's GPUs.
         """
         if not np.isfinite(shares).all():
             return Residuals(math.inf, math.inf)
@@ -172,7 +173,7 @@ class SharePolytope(Formulation[GpuShares], ABC):
         return Residuals(bound=max(0.0, -float(shares.min()), barred), row=max(0.0, busy, excess))
 
     def sound(self, shares: Floats) -> Floats:
-        """Return the shares put inside P: what a solver left outside by its tolerance is clipped and scaled down."""
+        """Return the shares moved into P: a solver's violations within its tolerance are clipped and scaled down."""
         shares = np.where(self.runnable, np.maximum(shares, 0.0), 0.0)
         busy = shares.sum(axis=1, keepdims=True)
         if (busy > 1.0).any():
@@ -193,7 +194,7 @@ class SharePolytope(Formulation[GpuShares], ABC):
             raise InvalidInput(f"{field}.prices", np.shape(plan.prices), f"must have shape {wanted[1:]}")
 
     def prices_of(self, plan: GpuShares) -> Floats:
-        """Return the plan's prices; 0, which proves the least, for those that are missing, negative or no number."""
+        """Return the plan's prices; missing, negative or NaN prices become 0, which keeps the bound valid."""
         if plan.prices is None:
             return np.zeros(self.num_types)
         prices = np.asarray(plan.prices, dtype=np.float64)
@@ -212,7 +213,7 @@ class SharePolytope(Formulation[GpuShares], ABC):
         """Add P to a program: a column `share` for each pair, and the rows `capacity`, whose duals are the prices."""
         job, kind = self._pairs()
         share = build.add_columns("share", (len(job),), upper=1.0)
-        build.add_rows("capacity", (self.num_types,), terms=[(kind, share, self.widths[job])], upper=self.gpus)
+        build.add_rows("capacity", (self.num_types,), terms=[(kind, share, self.gang_gpus[job])], upper=self.gpus)
         build.add_rows("time", (self.num_jobs,), terms=[(job, share, 1.0)], upper=1.0)
         return share
 

@@ -1,4 +1,4 @@
-"""Checking a schedule of a window against the problem's own data, each fault with its witness."""
+"""Check of a schedule of a window against the problem's data; each fault names its job and round."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .data import WindowData
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing wrong with a schedule.
+    """One fault of a schedule.
 
     Attributes
     ----------
     kind : str
-        "shape", "capacity", "completed", "regime order" or "work conservation".
+        Rule that the schedule violates: "shape", "capacity", "completed", "regime order" or "work conservation".
     size : float
-        How far: GPUs over capacity, rounds after completion, regimes out of place, GPUs left idle.
+        Size of the violation: GPUs over capacity, rounds after completion, regimes out of place, GPUs left idle.
     job : int or None
         Index of the job concerned.
     round : int or None
@@ -38,10 +38,10 @@ class Fault:
 
 
 def regimes_of(window: WindowData, grants: NDArray[np.bool_]) -> Indices:
-    """Return which regime each granted round runs, by index within its job, -1 where idle; shape (N, T).
+    """Return the regime of each granted round, by index within its job, -1 where idle; shape (N, T).
 
-    A regime runs once its predecessors are complete, so the rounds a job has had decide. Rounds granted after the job's
-    completion count as the regime after its last.
+    A regime runs once its predecessors are complete, so the number of earlier rounds of the job determines it. Rounds
+    granted after the job's completion count as the regime after its last.
     """
     from .kernels import regimes_run
 
@@ -50,10 +50,10 @@ def regimes_of(window: WindowData, grants: NDArray[np.bool_]) -> Indices:
 
 
 def schedule_faults(window: WindowData, grants: NDArray[np.bool_], regime_of: Indices) -> tuple[Fault, ...]:
-    """Return the worst fault of each kind, none for a good schedule.
+    """Return the worst fault of each kind; an empty tuple for a valid schedule.
 
-    Checked: capacity in every round, no round after completion, regimes in order (each only once its predecessors have
-    had all their rounds), and work conservation: in no round does an unscheduled, unfinished job fit the idle GPUs.
+    The rules are capacity in every round, no round after completion, regimes in order (each after all rounds of its
+    predecessors), and work conservation: no unscheduled, unfinished job fits the idle GPUs of a round.
     """
     shape = (len(window.gangs), window.rounds)
     if grants.shape != shape or regime_of.shape != shape or grants.dtype != np.bool_:
@@ -72,7 +72,7 @@ def schedule_faults(window: WindowData, grants: NDArray[np.bool_], regime_of: In
     if wrong.any():
         j, t = (int(i) for i in np.unravel_index(wrong.argmax(), shape))
         faults.append(Fault("regime order", float(wrong[j, t]), job=j, round=t))
-    # Idle GPUs in a round against the narrowest job that could have run in it.
+    # Work conservation: the largest job that could have used idle GPUs of a round.
     had: Indices = np.cumsum(grants, axis=1) - grants
     could = ~grants & (had < window.tables.needs[:, None])
     fits = could & (window.gangs[:, None] <= (window.gpus - used)[None, :])

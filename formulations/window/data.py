@@ -1,4 +1,4 @@
-"""The data of a window: its jobs as columns and its settings, checked together."""
+"""Data of a window: its jobs as columns and its settings, checked together."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ MOST_WORTH = 1e300  # of each part of the objective, so that sums and difference
 
 @dataclass(frozen=True, eq=False)
 class WindowData(WindowSettings, JobColumns):
-    """Jobs and settings of one window, and what follows from both.
+    """Jobs and settings of one window, with the data derived from both.
 
     Attributes
     ----------
     is_running : ndarray of bool, shape (N,)
         Whether the job is among `running`.
     skipped : tuple of ids
-        Jobs wider than the cluster, which are left out with `skip_wide`.
+        Jobs that need more GPUs than the cluster has, left out with `skip_wide`.
     """
 
     is_running: NDArray[np.bool_] = field(init=False)
@@ -44,11 +44,11 @@ class WindowData(WindowSettings, JobColumns):
             raise error if isinstance(jobs, JobColumns) else named_as_jobs(error, self.regime_starts) from None
         if self.skipped:
             text = f"{len(self.skipped)} job(s) wider than {self.gpus} GPUs left out: {self.skipped[:5]}"
-            # The line that made the window, beyond the generated __init__, and beyond `from_columns` for columns.
+            # The warning names the caller's line: one level above the generated __init__, two above `from_columns`.
             warnings.warn(text, stacklevel=4 if isinstance(jobs, JobColumns) else 3)
 
     def _check_together(self) -> None:
-        """Check what only jobs and settings together can say, and keep what follows from them."""
+        """Check conditions on jobs and settings together, and store the derived data."""
         seconds = self.regime_epochs * self.regime_epoch_s
         too_long = ~(seconds / self.round_s < LONGEST_REGIME)
         refuse("regime_epoch_s", too_long, self.regime_epoch_s, "the regime is too long")
@@ -78,7 +78,7 @@ class WindowData(WindowSettings, JobColumns):
             raise InvalidInput("restart_penalty", self.restart_penalty, why)
         seconds = float((self.regime_epochs * self.regime_epoch_s).sum())
         price = self.makespan_weight * self.round_s / self.makespan_scale
-        # The makespan is at most the sum of all run times: no gang is wider than the cluster.
+        # The makespan is at most the sum of all run times, because every gang fits the cluster.
         if not price * max(1.0, seconds / self.round_s) <= MOST_WORTH:
             why = f"makespan_weight * round_s / makespan_scale = {price:g} per round of makespan: too large"
             raise InvalidInput(price_field, getattr(self, price_field), why)

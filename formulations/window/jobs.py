@@ -1,4 +1,4 @@
-"""The jobs of a window as columns, checked once."""
+"""Jobs of a window as validated columns."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..arrays import Floats, Indices
 from ..checks import as_ids, as_integers, as_reals, same_length
 from ..errors import InvalidInput
 
-# How far the epochs of the regimes may be from total - finished, relative to the total: sums of decimals round.
+# Tolerance, relative to the total epochs, on the sum of the regimes' epochs, because sums of decimals are rounded.
 EPOCH_TOLERANCE = 1e-6
-# A longer regime's rounds are no whole number to a double.
+# Limit of a regime's rounds: doubles cannot represent all larger whole numbers.
 LONGEST_REGIME = 2**53
 
 
@@ -35,9 +35,9 @@ class WindowJob:
     ----------
     id : str or int
     gpus : int
-        GPUs needed, all at once (g_j).
+        GPUs of the job's gang, all held at once (g_j).
     finished_epochs, total_epochs : float
-        0 <= finished_epochs <= total_epochs (F_j, E_j).
+        Epochs done and epochs in total, 0 <= finished_epochs <= total_epochs (F_j, E_j).
     regimes : sequence of Regime
         The remaining regimes in order; their epochs sum to total_epochs - finished_epochs.
     ftf : float
@@ -55,7 +55,7 @@ class WindowJob:
     weight: float = 1.0
 
 
-# What a column is called when the data came as jobs.
+# Name of each column in errors about a WindowJob.
 _AS_JOBS = {
     "ids": "jobs.id",
     "gangs": "jobs.gpus",
@@ -75,7 +75,7 @@ class JobColumns:
     Parameters
     ----------
     jobs : sequence of WindowJob, or JobColumns
-        Errors in a job name its field, as the caller wrote it. Columns that have been checked are taken as they are.
+        Errors in a job name the field of WindowJob. JobColumns are not checked again.
     """
 
     jobs: InitVar[Sequence[WindowJob] | JobColumns]
@@ -118,11 +118,11 @@ class JobColumns:
         `regime_epoch_s`; `regime_starts` has shape (N + 1,). `ids` defaults to 0..N-1, `ftf` and `weight` to 1. The
         settings are the class's other parameters, by keyword.
         """
-        widths = as_integers("gangs", gangs, minimum=1)
-        count, ones = len(widths), np.ones(len(widths))
+        gang_gpus = as_integers("gangs", gangs, minimum=1)
+        count, ones = len(gang_gpus), np.ones(len(gang_gpus))
         columns = JobColumns.__new__(JobColumns)
         columns.__dict__.update(
-            gangs=widths,
+            gangs=gang_gpus,
             ids=tuple(range(count)) if ids is None else as_ids("ids", ids),
             total_epochs=as_reals("total_epochs", total_epochs, above=0.0),
             finished_epochs=as_reals("finished_epochs", finished_epochs, minimum=0.0),
@@ -136,7 +136,7 @@ class JobColumns:
         return cls(columns, **settings)
 
     def _check_columns(self) -> None:
-        """Check what single columns cannot say: lengths, starts, and that epochs add up."""
+        """Check conditions between columns: lengths, starts, and sums of epochs."""
         count, starts = len(self.gangs), self.regime_starts
         same_length(
             ids=self.ids,
@@ -166,7 +166,7 @@ class JobColumns:
             raise InvalidInput("total_epochs", float(total[j]), why, index=j)
 
     def _without_wide(self, gpus: int, skip: bool) -> tuple[dict[str, Any], tuple[str | int, ...]]:
-        """Return the columns of the jobs that fit `gpus` GPUs, and the ids of the others: an error unless `skip`."""
+        """Return the columns of the jobs that fit `gpus` GPUs, and the ids of the others, which need `skip`."""
         wide = self.gangs > gpus
         if not wide.any():
             return self._columns(), ()
@@ -190,7 +190,7 @@ class JobColumns:
 def marked(
     running: Sequence[str | int], ids: tuple[str | int, ...], skipped: tuple[str | int, ...]
 ) -> NDArray[np.bool_]:
-    """Return which jobs are in `running`, shape (N,); ids of skipped jobs are passed over, unknown ones an error."""
+    """Return which jobs are in `running`, shape (N,); skipped ids are ignored, unknown ids raise InvalidInput."""
     is_running = np.zeros(len(ids), dtype=np.bool_)
     if running:
         place = {name: j for j, name in enumerate(ids)}
@@ -204,7 +204,7 @@ def marked(
 
 
 def named_as_jobs(error: InvalidInput, starts: Indices) -> InvalidInput:
-    """Return the error about a column as one about the job it came from."""
+    """Return an error about a column as an error about the job of the entry."""
     if error.field not in _AS_JOBS:
         return error
     index = error.index

@@ -10,18 +10,18 @@ from ..compiled import compiled
 
 
 @compiled()
-def pack(order: Any, counts: Any, gangs: Any, capacity: Any, rounds: Any) -> Any:
-    """Give each job, in `order`, its counts[j] least loaded rounds that have room; fewer if there are not so many.
+def pack(order: Any, counts: Any, gang_gpus: Any, capacity: Any, rounds: Any) -> Any:
+    """Give each job, in `order`, its counts[j] least loaded rounds with enough free GPUs; fewer if too few exist.
 
     Ties go to the earlier round. Returns the grants, shape (N, rounds), bool.
     """
     grants = np.zeros((len(counts), rounds), np.bool_)
     load = np.zeros(rounds, np.int64)
-    # Rounds sorted by load; jobs of one gang keep the order nearly sorted, so insertion is cheap.
+    # Rounds sorted by load; jobs of equal gangs keep the order nearly sorted, so insertion is cheap.
     by_load = np.arange(rounds)
     for j in order:
         n = min(counts[j], rounds)
-        gang = gangs[j]
+        gang = gang_gpus[j]
         taken = 0
         while taken < n and load[by_load[taken]] + gang <= capacity:
             t = by_load[taken]
@@ -40,8 +40,8 @@ def pack(order: Any, counts: Any, gangs: Any, capacity: Any, rounds: Any) -> Any
 
 
 @compiled()
-def pack_blocks(order: Any, counts: Any, gangs: Any, capacity: Any, rounds: Any, is_running: Any) -> Any:
-    """Give each job, in `order`, one block of counts[j] rounds in a row, where the load's peak is least.
+def pack_blocks(order: Any, counts: Any, gang_gpus: Any, capacity: Any, rounds: Any, is_running: Any) -> Any:
+    """Give each job, in `order`, one block of counts[j] consecutive rounds at the place of the least peak load.
 
     A running job's block starts the window if it fits there, so that it does not restart. A block that fits nowhere is
     shortened. Returns the grants, shape (N, rounds), bool.
@@ -51,7 +51,7 @@ def pack_blocks(order: Any, counts: Any, gangs: Any, capacity: Any, rounds: Any,
     for j in order:
         n = min(counts[j], rounds)
         while n > 0:
-            best, best_peak = -1, capacity - gangs[j] + 1
+            best, best_peak = -1, capacity - gang_gpus[j] + 1
             last = 1 if is_running[j] else rounds - n + 1
             for first in range(last):
                 peak = load[first : first + n].max()
@@ -65,19 +65,19 @@ def pack_blocks(order: Any, counts: Any, gangs: Any, capacity: Any, rounds: Any,
             if best >= 0:
                 for t in range(best, best + n):
                     grants[j, t] = True
-                    load[t] += gangs[j]
+                    load[t] += gang_gpus[j]
                 break
             n -= 1
     return grants
 
 
 @compiled()
-def settle(grants: Any, order: Any, needs: Any, gangs: Any, capacity: Any, is_running: Any) -> None:
-    """Leave no GPU idle that an unfinished job could use: fill, or move a job's last round earlier; in place.
+def settle(grants: Any, order: Any, needs: Any, gang_gpus: Any, capacity: Any, is_running: Any) -> None:
+    """Make a schedule work-conserving, in place: grant idle GPUs to unfinished jobs, or move last rounds earlier.
 
-    One pass forward is enough: a round is changed only before it is passed, and what is passed stays full. In each
-    round jobs that go on from the round before come first, then jobs about to start in the next, so that no restart is
-    added without need; within each, `order`.
+    One forward pass is enough: it never changes earlier rounds, and they stay full. In each round the jobs that run in
+    the round before come first, then the jobs that start in the next round, then the others, so that no unnecessary
+    restart is added; each group is in `order`.
     """
     count, rounds = grants.shape
     had = np.zeros(count, np.int64)
@@ -85,18 +85,18 @@ def settle(grants: Any, order: Any, needs: Any, gangs: Any, capacity: Any, is_ru
     load = np.zeros(rounds, np.int64)
     narrowest = capacity + 1
     for j in range(count):
-        narrowest = min(narrowest, gangs[j])
+        narrowest = min(narrowest, gang_gpus[j])
         for t in range(rounds):
             if grants[j, t]:
                 total[j] += 1
-                load[t] += gangs[j]
+                load[t] += gang_gpus[j]
     for t in range(rounds):
         idle = capacity - load[t]
         for phase in range(3):
             if idle < narrowest:
                 break
             for j in order:
-                if gangs[j] > idle or grants[j, t] or had[j] >= needs[j]:
+                if gang_gpus[j] > idle or grants[j, t] or had[j] >= needs[j]:
                     continue
                 if phase == 0 and not (grants[j, t - 1] if t > 0 else is_running[j]):
                     continue
@@ -104,15 +104,15 @@ def settle(grants: Any, order: Any, needs: Any, gangs: Any, capacity: Any, is_ru
                     continue
                 grants[j, t] = True
                 total[j] += 1
-                load[t] += gangs[j]
-                idle -= gangs[j]
+                load[t] += gang_gpus[j]
+                idle -= gang_gpus[j]
                 if total[j] > needs[j]:
                     last = rounds - 1
                     while not grants[j, last]:
                         last -= 1
                     grants[j, last] = False
                     total[j] -= 1
-                    load[last] -= gangs[j]
+                    load[last] -= gang_gpus[j]
                 if idle < narrowest:
                     break
         for j in range(count):
@@ -125,7 +125,7 @@ def progress(starts: Any, epochs: Any, epoch_s: Any, needs: Any, round_s: Any, r
     """Return epochs and isolated seconds of work done after n = 0..rounds granted rounds, shape (N, rounds + 1) each.
 
     Regime k of job j is entry starts[j] + k of `epochs`, `epoch_s` and `needs` (whole rounds). The last round of a
-    regime completes it exactly; the rest of that round is lost.
+    regime completes it exactly; the remaining time of that round is lost.
     """
     count = len(starts) - 1
     done_epochs, done_s = np.zeros((count, rounds + 1)), np.zeros((count, rounds + 1))
@@ -151,7 +151,7 @@ def progress(starts: Any, epochs: Any, epoch_s: Any, needs: Any, round_s: Any, r
 
 @compiled()
 def regimes_run(grants: Any, starts: Any, needs: Any) -> Any:
-    """Return the regime each granted round runs, by index within its job: -1 if idle, past the last once complete."""
+    """Return the regime of each granted round, by index within its job: -1 if idle, past the last once complete."""
     count, rounds = grants.shape
     regimes = np.full((count, rounds), -1, np.int64)
     for j in range(count):

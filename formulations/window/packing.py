@@ -1,4 +1,4 @@
-"""From rounds per job to a schedule of the window that keeps capacity and conserves work."""
+"""Packing of rounds per job into a work-conserving schedule of the window within capacity."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def scheduled(window: WindowData, counts: Indices) -> WindowPlan:
-    """Pack counts[j] rounds for each job into the window, then fill and settle what is idle.
+    """Pack counts[j] rounds for each job into the window, then make the schedule work-conserving.
 
-    Wide jobs come before narrow ones and long before short, each into its least loaded rounds. With a restart penalty
-    a schedule with one block of rounds per job is made too, and the better of the two returned. A job may get fewer
-    rounds than asked where they cannot be packed, and more where GPUs would idle.
+    Jobs with larger gangs come first, and then longer jobs; each gets its least loaded rounds. With a restart penalty,
+    the result is the better of this schedule and one with a single block of rounds per job. A job may get fewer than
+    counts[j] rounds if they cannot be packed, and more if GPUs would idle.
     """
     from . import kernels as window_kernels
 
@@ -35,8 +35,8 @@ def scheduled(window: WindowData, counts: Indices) -> WindowPlan:
 def settled(window: WindowData, grants: NDArray[np.bool_]) -> WindowPlan:
     """Return the schedule with idle GPUs filled, and granted rounds moved earlier, until work is conserved.
 
-    Jobs that gain most per GPU come first. Without a restart penalty no job gets fewer rounds, so the objective never
-    falls.
+    Jobs with the largest gain per GPU come first. Without a restart penalty no job gets fewer rounds, so the objective
+    does not fall.
     """
     from . import kernels as window_kernels
 

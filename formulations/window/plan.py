@@ -1,4 +1,4 @@
-"""The answer of the window program: who runs when, and what is left afterwards."""
+"""WindowPlan: the schedule of a window, and quantities derived from it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class WindowPlan:
-    """A schedule of N jobs over T rounds; all else is derived from the window's data.
+    """A schedule of N jobs over T rounds; all other quantities are derived from the window's data.
 
     Attributes
     ----------
@@ -43,17 +43,17 @@ class WindowPlan:
 
     @cached_property
     def regime_of(self) -> Indices:
-        """Which regime of its job runs, by index within the job, -1 where idle; shape (N, T)."""
+        """Regime that runs, by index within the job, -1 where idle; shape (N, T)."""
         return regimes_of(self.window, self.grants)
 
     @cached_property
     def rounds_granted(self) -> Indices:
-        """Rounds each job runs (n_j), shape (N,)."""
+        """Number of rounds of each job (n_j), shape (N,)."""
         return np.asarray(self.grants.sum(axis=1))
 
     @cached_property
     def utilities(self) -> Floats:
-        """Share of all its epochs each job has done after the window (UTIL_j), shape (N,)."""
+        """Share of its epochs that each job has done after the window (UTIL_j), shape (N,)."""
         return self.window.tables.utility[np.arange(len(self.grants)), self.rounds_granted]
 
     @cached_property
@@ -63,12 +63,12 @@ class WindowPlan:
 
     @cached_property
     def makespan_bound_s(self) -> float:
-        """Lower bound on the time to finish what is left (H, Eq. 10), in seconds."""
+        """Lower bound on the makespan of the remaining work (H, Eq. 10), in seconds."""
         return self.window.tables.makespan(self.rounds_granted) * self.window.round_s
 
     @cached_property
     def restarts(self) -> int:
-        """How often a job runs in a round and did not in the one before."""
+        """Number of pairs of job and round in which the job runs and did not run in the round before."""
         return int(starts(self.grants, self.window.is_running).sum())
 
     @cached_property
@@ -113,7 +113,7 @@ class WindowPlan:
         ----------
         path : path-like, optional
         certificate : SolveCertificate, optional
-            What proves the plan, shown in the page's head: `Result.certificate` of the solve.
+            Certificate shown in the page's head: `Result.certificate` of the solve.
         """
         page = render(self, certificate)
         if path is not None:

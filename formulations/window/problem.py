@@ -1,4 +1,4 @@
-"""The window program: which job runs in which of the next rounds (Shockwave, Eq. 11)."""
+"""ScheduleWindow: the plan of the next rounds of a cluster (Shockwave, Eq. 11)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ __all__ = ["Regime", "ScheduleWindow", "WindowJob"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScheduleWindow(WindowData, Formulation[WindowPlan]):
-    """Plan the next rounds of a cluster: every job's regimes in order, gangs whole, no GPU idle that a job could use.
+    """Plan the next rounds of a cluster, with regimes in order, whole gangs, and no idle GPU that a job could use.
 
     Maximises ``sum_j w_j log UTIL_j - (makespan_weight / makespan_scale) H - restart_penalty * restarts`` with
     ``w_j = weight_j * ftf_j**ftf_power / (N * gpus)``; UTIL_j is the share of its epochs that job j has done after the
-    window (at least `utility_floor`), H the bound on the makespan of what is left (Eq. 10). A regime runs in whole
-    rounds: the rest of its last round is lost to the job.
+    window (at least `utility_floor`), H the bound on the makespan of the remaining work (Eq. 10). A regime runs in
+    whole rounds: the job loses the remaining time of its last round.
 
     Parameters
     ----------
-    jobs : sequence of WindowJob, or a window whose jobs are taken
-        N jobs; use :meth:`from_columns` for large clusters.
+    jobs : sequence of WindowJob, or a window with the same jobs
+        The N jobs; use :meth:`from_columns` for large clusters.
     gpus : int
         GPUs of the cluster (M).
     rounds : int
@@ -38,21 +38,22 @@ class ScheduleWindow(WindowData, Formulation[WindowPlan]):
     round_s : float
         Seconds per round (D).
     ftf_power : float
-        k of Eq. 11, at least 0.
+        Exponent k of Eq. 11, at least 0.
     makespan_weight : float
-        lambda of Eq. 11, at least 0.
+        Weight lambda of Eq. 11, at least 0.
     makespan_scale : float, optional
-        Z0 in seconds: the sum of the jobs' predicted total run times; by default the sum of the remaining ones.
+        Scale Z0 in seconds: the sum of the jobs' predicted total run times; by default the sum of the remaining ones.
     gang_weighted : bool
-        H >= sum_j g_j R_j / M; False takes the paper's literal sum_j R_j / M.
+        Whether H >= sum_j g_j R_j / M; False uses the paper's sum_j R_j / M.
     utility_floor : float
-        Smallest UTIL, in (0, 1): log 0 is no objective.
+        Smallest UTIL, in (0, 1), which keeps the logarithm finite.
     restart_penalty : float
-        Subtracted, in units of the objective, each time a job runs in a round and did not in the one before.
+        Amount subtracted from the objective for each round in which a job runs and did not run in the round before.
     running : sequence of ids
         Jobs that held their GPUs in the round just before the window.
     skip_wide : bool
-        Leave out jobs wider than the cluster, with a warning; their ids are in `skipped`. By default they are an error.
+        Whether to leave out jobs that need more GPUs than the cluster has, with a warning; their ids are in `skipped`.
+        By default they raise InvalidInput.
 
     Raises
     ------
@@ -83,14 +84,14 @@ class ScheduleWindow(WindowData, Formulation[WindowPlan]):
         Parameters
         ----------
         form : {"counts", "time_indexed"}
-            "time_indexed" is the paper's: a binary per job and round. "counts" decides only how many rounds each
-            job gets, a relaxation; `decode` packs them.
+            "time_indexed" is the paper's: a binary per job and round. "counts" is a relaxation over the number of
+            rounds of each job; `decode` packs them.
         """
         self.check_form(form)
         return window_programs.counts(self) if form == "counts" else window_programs.time_indexed(self)
 
     def decode(self, values: Floats, duals: Floats | None = None, form: str = "counts") -> WindowPlan:
-        """Turn the column values of `program(form)` into a plan that leaves no GPU idle that a job could use."""
+        """Turn the column values of `program(form)` into a work-conserving plan."""
         self.check_form(form)
         return window_programs.decode(self, values, form)
 

@@ -1,4 +1,4 @@
-"""The two programs of a window: rounds per job ("counts"), and micro-jobs by round ("time_indexed", the paper's)."""
+"""Programs of a window: rounds per job ("counts"), and the paper's micro-jobs by round ("time_indexed")."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """``coefficients @ n <= upper`` for the rounds n of all jobs, coefficients of shape (N,)."""
+    """A cut ``coefficients @ n <= upper`` on the rounds n of all jobs, coefficients of shape (N,)."""
 
     coefficients: Floats
     upper: float
 
 
 def counts(window: WindowData, keep: Mask | None = None, cuts: Sequence[Cut] = ()) -> Program:
-    """Choose how many rounds each job gets: ``choice[j, n] = 1`` grants job j n rounds.
+    """Choose the number of rounds of each job: ``choice[j, n] = 1`` grants job j n rounds.
 
-    A relaxation of the window: the rounds fit the cluster's total, not yet every round. `keep`, shape (N, T + 1), lists
-    the numbers of rounds to consider; by default all that a job can use. `cuts` tighten the relaxation.
+    The program is a relaxation of the window: the rounds fit the total GPU-rounds, but perhaps not each round. `keep`,
+    shape (N, T + 1), selects the numbers of rounds to consider; by default all that a job can use. `cuts` tighten the
+    relaxation.
     """
     build = ProgramBuilder(sense="max")
     job, rounds, choice = _choices(build, window, _options(window, keep), whole=None)
     build.add_rows("capacity", (1,), terms=[(0, choice, window.gangs[job] * rounds)], upper=window.gpus * window.rounds)
     for i, cut in enumerate(cuts):
         build.add_rows(f"cut_{i}", (1,), terms=[(0, choice, cut.coefficients[job] * rounds)], upper=cut.upper)
-    # Whoever was not running pays at least one restart for running at all.
+    # A job that was not running pays at least one restart if it runs.
     penalty = window.restart_penalty * ((rounds > 0) & ~window.is_running[job])
     _set_objective(
         build, window, job, rounds, choice, [(choice, -penalty.astype(float))] if window.restart_penalty else []
@@ -48,12 +49,12 @@ def counts(window: WindowData, keep: Mask | None = None, cuts: Sequence[Cut] = (
 
 
 def time_indexed(window: WindowData, keep: Mask | None = None) -> Program:
-    """Choose which job runs in which round: ``grant[j, t] = 1``.
+    """Choose the jobs of each round: ``grant[j, t] = 1``.
 
-    The paper's micro-jobs Y_j[k, t] follow: a job's regimes run in order, so the number of rounds it has had decides
-    which one a granted round runs, and rows for their order would only repeat it. Whatever the order is worth stands in
-    the table over the number of rounds, linked to the grants by ``choice``, so the objective is exact. `keep` as in
-    :func:`counts`.
+    The grants determine the paper's micro-jobs Y_j[k, t]: a job's regimes run in order, so the number of earlier rounds
+    determines the regime of a granted round, and rows for the order would be redundant. The tables over the number of
+    rounds include the order and are linked to the grants by ``choice``, so the objective is exact. See :func:`counts`
+    for `keep`.
     """
     build = ProgramBuilder(sense="max")
     jobs, t = np.arange(len(window.gangs)), np.arange(window.rounds)
@@ -142,11 +143,11 @@ def _set_objective(
     choice: Indices,
     extra: list[tuple[Indices, Floats]],
 ) -> None:
-    """Maximise the tabulated values, less the makespan's price and whatever `extra` adds."""
+    """Maximise the tabulated values minus the price of the makespan, plus the terms `extra`."""
     tables = window.tables
     terms: list[tuple[Indices, Floats]] = [(choice, tables.value[job, rounds]), *extra]
     if tables.makespan_price:
-        least = tables.remaining[:, -1].max()  # some job cannot get below this, whatever is granted
+        least = tables.remaining[:, -1].max()  # a lower bound on the largest remaining time, whatever the grants
         horizon = build.add_columns("horizon", (1,), lower=least)
         left = tables.remaining[job, rounds]
         build.add_rows(
@@ -167,9 +168,9 @@ def _set_objective(
 
 
 def _needs_binaries(window: WindowData) -> Mask:
-    """Whether mixing two numbers of rounds could look better than the whole number between them, per job.
+    """Return for each job whether a mix of two numbers of rounds can have a better value than the number between them.
 
-    It cannot where gains fall and remaining time falls ever more slowly; then choice may be continuous.
+    It cannot if gains decrease and remaining time is convex in the number of rounds; then choice may be continuous.
     """
     tables = window.tables
     beyond = np.arange(2, window.rounds + 1) > tables.needs[:, None]
@@ -179,13 +180,13 @@ def _needs_binaries(window: WindowData) -> Mask:
 
 
 def _has_gaps(options: Mask) -> Mask:
-    """Whether the numbers of rounds to choose from skip one, per job: a mix of its neighbours would stand for it."""
+    """Return for each job whether its options skip a number of rounds, which a mix of the neighbours could replace."""
     ends = np.diff(options.astype(np.int8), axis=1, prepend=0) == 1
     return np.asarray(ends.sum(axis=1) > 1)
 
 
 def _restarts(build: ProgramBuilder, window: WindowData, grant: Indices) -> list[tuple[Indices, Floats]]:
-    """Add restarts, and work conservation as a constraint: filling afterwards could cost restarts."""
+    """Add restarts, and work conservation as a constraint, because later filling could add restarts."""
     shape, t, needs = grant.shape, np.arange(window.rounds), window.tables.needs[:, None]
     row = np.arange(grant.size).reshape(shape)
     start = build.add_columns("start", shape, upper=1.0)
@@ -208,7 +209,7 @@ def _restarts(build: ProgramBuilder, window: WindowData, grant: Indices) -> list
         upper=0,
         terms=[(row, ended, np.minimum(needs, window.rounds + 1)), (row[job, now], grant[job, past], -1.0)],
     )
-    # Idle GPUs below the gang, unless the job runs or has ended.
+    # The idle GPUs are fewer than the job's gang, unless the job runs or has ended.
     room = (window.gpus - window.gangs + 1)[:, None]
     build.add_rows(
         "work_conservation",

@@ -1,4 +1,4 @@
-"""The settings of a window: its cluster, its rounds and the terms of its objective."""
+"""Settings of a window: its cluster, its rounds and the terms of its objective."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_ROUNDS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class WindowSettings:
-    """All that a window is given beside its jobs; :class:`~.problem.ScheduleWindow` describes each setting."""
+    """Data of a window beside its jobs; :class:`~.problem.ScheduleWindow` describes each setting."""
 
     gpus: int
     rounds: int = 20
@@ -28,7 +28,7 @@ class WindowSettings:
     skip_wide: bool = False
 
     def _check_settings(self) -> None:
-        """Check each setting on its own, and keep it in its type."""
+        """Check each setting, and store it with its type."""
         put = self.__dict__.__setitem__
         put("gpus", as_integer("gpus", self.gpus, minimum=1))
         put("rounds", as_integer("rounds", self.rounds, minimum=1, maximum=MOST_ROUNDS))

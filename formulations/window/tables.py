@@ -1,4 +1,4 @@
-"""What n granted rounds are worth to each job of a window: exact tables, the heart of every form of the program."""
+"""Exact tables of utility and remaining time over the number of granted rounds, for each job of a window."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ class Tables:
     Attributes
     ----------
     utility : ndarray of float
-        UTIL_j(n), share of all epochs done, not floored.
+        Share of all epochs done, UTIL_j(n), without the floor.
     value : ndarray of float
-        f_j(n) = w_j log max(UTIL_j(n), floor).
+        Term of the objective, f_j(n) = w_j log max(UTIL_j(n), floor).
     remaining : ndarray of float
-        R_j(n), isolated run time left, in rounds.
+        Isolated run time left, R_j(n), in rounds.
     needs : ndarray of int, shape (N,)
-        Rounds until the job ends (may exceed T).
+        Number of rounds until the job ends (may exceed T).
     regime_needs : ndarray of int, shape (R,)
-        Rounds of each regime's micro-job.
+        Number of rounds of each regime's micro-job.
     weights : ndarray of float, shape (N,)
-        w_j = B_j rho_j^k / (N M).
+        Weight of each job, w_j = B_j rho_j^k / (N M).
     branch_weights : ndarray of float, shape (N,)
-        a_j / M: the sum branch of H is ``branch_weights @ R``.
+        Coefficients a_j / M of the sum branch of H, ``branch_weights @ R``.
     makespan_price : float
-        c = lambda D / Z0, per round of H.
+        Price of one round of H, c = lambda D / Z0.
     """
 
     utility: Floats
@@ -76,7 +76,7 @@ def tabulate(jobs: JobColumns, settings: WindowSettings) -> Tables:
 
     count, rounds, round_s = len(jobs.gangs), settings.rounds, settings.round_s
     seconds = jobs.regime_epochs * jobs.regime_epoch_s
-    # A regime that is a whole number of rounds but for rounding takes just that number.
+    # Rounding errors must not add a round to a regime of a whole number of rounds.
     exact = seconds / round_s
     regime_needs = np.maximum(1, np.ceil(exact - 1e-9 - 1e-12 * exact)).astype(np.int64)
     first = jobs.regime_starts[:-1]

@@ -111,7 +111,7 @@ def _by_prices(state: MarketState, time_limit: float) -> Improvement:
     wanted = np.maximum(state.utilities, LEAST_SHARE * state.whole)
     weights, goods = state.shares.copy(), tuple(range(1, 1 + market.capacities.ndim))
     spread = (slice(None), *(None for _ in goods))
-    bids = np.broadcast_to(market.capacities, state.allocation.shape) * market.wanted
+    bids = np.broadcast_to(market.capacities, state.allocation.shape) * market.in_demand
     allocation, bids = weights[spread] * bids, weights[spread] * bids / bids.sum(axis=goods, keepdims=True)
     best, least, bound = None, 1.0, math.inf
     for _ in range(SEARCH_STEPS):
@@ -143,7 +143,7 @@ def _claims(market: Market) -> tuple[Callable[[Floats], Floats], float]:
         table: Any = market.utilities
         return lambda allocation: np.asarray(table * allocation), 1.0
     assert isinstance(market, VolatileFisherMarket)
-    return market.arithmetic.claims, 1.0 if market.rho is None else min(1.0, 1.0 / (1.0 - market.rho))
+    return market.arithmetic.contributions, 1.0 if market.rho is None else min(1.0, 1.0 / (1.0 - market.rho))
 
 
 def _most_gain(state: MarketState, prices: Floats) -> float:

@@ -156,7 +156,7 @@ class MarketState:
             return self.market.normal_prices(self.raw_prices)
         worth = worth / most
         worth = worth / worth.sum()
-        worth = np.where(self.market.wanted, np.maximum(worth, LEAST_PRICE / worth.size), worth)
+        worth = np.where(self.market.in_demand, np.maximum(worth, LEAST_PRICE / worth.size), worth)
         return np.asarray(self.market.total_budget * (worth / worth.sum()) / self.market.capacities)
 
     @cached_property

@@ -73,7 +73,7 @@ def edges(check: Check, kind: str) -> None:
         plan = result.require_plan()
         if isinstance(market, FisherMarket) and market.is_sparse is isinstance(plan.allocation, np.ndarray):
             raise Failure(f"the allocation of {market!r} is a {type(plan.allocation).__name__}")
-        if (plan.prices[~market.wanted] != 0).any():
+        if (plan.prices[~market.in_demand] != 0).any():
             raise Failure(f"prices {plan.prices.tolist()} of {market!r}, where nobody wants some goods")
 
 

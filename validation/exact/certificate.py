@@ -210,7 +210,7 @@ def _cuts(edges: list[Edge], score: Floats, market: FisherMarket) -> list[tuple[
     whole = forest(edges, market.num_buyers)
     rank = {edge: position for position, edge in enumerate(edges)}
     merges = sorted(rank[edge] for tree in whole.trees for edge in tree)
-    buyers, goods = np.zeros(market.num_buyers, dtype=bool), ~market.wanted
+    buyers, goods = np.zeros(market.num_buyers, dtype=bool), ~market.in_demand
     found = []
     for at, position in enumerate(merges):
         buyers[edges[position][0]], goods[edges[position][1]] = True, True
@@ -250,7 +250,7 @@ def _answer(
     reason = fault(exact, prices, allocation)
     with np.errstate(all="ignore"):
         rough = np.array([float(price) for price in prices]).reshape(market.capacities.shape)
-        off = float(np.abs(np.where(market.wanted, given.prices / rough - 1.0, 0.0)).max())
+        off = float(np.abs(np.where(market.in_demand, given.prices / rough - 1.0, 0.0)).max())
     words = f"{len(allocation)} purchases; the prices given were within {off:.1e}"
     check_result = CheckResult(
         statement=STATEMENT, source=SOURCE, holds=not reason, violation=0.0 if not reason else np.inf,

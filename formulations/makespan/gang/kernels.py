@@ -1,4 +1,4 @@
-"""Compiled loops that schedule gangs: rounds dealt out to jobs, rounds filled one by one, and runs without a pause."""
+"""Compiled loops that schedule gangs: least loaded rounds by job, jobs by round, and runs without preemption."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ...compiled import compiled
 
 
 @compiled()
-def dealt(order: Any, counts: Any, gangs: Any, gpus: int, rounds: int) -> Any:
+def dealt(order: Any, counts: Any, gang_gpus: Any, gpus: int, rounds: int) -> Any:
     """Give each job, in `order`, its counts[j] least loaded rounds of the first `rounds`; ties go to the earlier round.
 
-    Returns the rounds of all jobs, one job after another in `order`; an empty array if one finds no room.
+    Returns the rounds of all jobs, one job after another in `order`; an empty array if one does not fit.
     """
     total = 0
     for j in order:
@@ -24,7 +24,7 @@ def dealt(order: Any, counts: Any, gangs: Any, gpus: int, rounds: int) -> Any:
     taken = np.empty(rounds, np.int64)
     filled = 0
     for j in order:
-        n, gang = counts[j], gangs[j]
+        n, gang = counts[j], gang_gpus[j]
         if n == 0:
             continue
         if n > rounds or load[by_load[n - 1]] + gang > gpus:
@@ -35,7 +35,7 @@ def dealt(order: Any, counts: Any, gangs: Any, gpus: int, rounds: int) -> Any:
             taken[i] = t
             out[filled] = t
             filled += 1
-        # Merge the rounds taken, still sorted among themselves, with those that follow them.
+        # Merge the rounds taken, which are still sorted, with the rounds after them.
         place, a, b = 0, 0, n
         while a < n:
             if b < rounds and (
@@ -51,10 +51,10 @@ def dealt(order: Any, counts: Any, gangs: Any, gpus: int, rounds: int) -> Any:
 
 
 @compiled()
-def filled(order: Any, counts: Any, gangs: Any, gpus: int, rounds: int) -> Any:
-    """Fill the rounds one by one: first jobs that have no round to spare, then any that fits, in `order`.
+def filled(order: Any, counts: Any, gang_gpus: Any, gpus: int, rounds: int) -> Any:
+    """Fill the rounds one by one: first the jobs without slack, then any job that fits, in `order`.
 
-    Returns pairs (job, round), shape (2, grants); of no entries if the work does not end within `rounds`.
+    Returns pairs (job, round), shape (2, grants); empty if the work does not end within `rounds`.
     """
     total = 0
     for j in order:
@@ -69,14 +69,14 @@ def filled(order: Any, counts: Any, gangs: Any, gpus: int, rounds: int) -> Any:
         for i in range(count):
             j = waiting[i]
             if left[j] == rounds - t:
-                free -= gangs[j]
+                free -= gang_gpus[j]
                 runs[j] = True
         if free < 0:
             return np.empty((2, 0), np.int64)
         for i in range(count):
             j = waiting[i]
-            if not runs[j] and gangs[j] <= free:
-                free -= gangs[j]
+            if not runs[j] and gang_gpus[j] <= free:
+                free -= gang_gpus[j]
                 runs[j] = True
             if free == 0:
                 break
@@ -98,8 +98,8 @@ def filled(order: Any, counts: Any, gangs: Any, gpus: int, rounds: int) -> Any:
 
 
 @compiled()
-def started(order: Any, counts: Any, gangs: Any, gpus: int) -> Any:
-    """Return the start of every job, shape (N,): whenever GPUs come free, the first jobs in `order` that fit begin."""
+def started(order: Any, counts: Any, gang_gpus: Any, gpus: int) -> Any:
+    """Return the start of every job, shape (N,): when GPUs become free, the first jobs in `order` that fit begin."""
     starts = np.zeros(len(counts), np.int64)
     waiting = order.copy()
     running = np.empty(len(counts), np.int64)
@@ -108,9 +108,9 @@ def started(order: Any, counts: Any, gangs: Any, gpus: int) -> Any:
         kept = 0
         for i in range(count):
             j = waiting[i]
-            if gangs[j] <= free and counts[j] > 0:
+            if gang_gpus[j] <= free and counts[j] > 0:
                 starts[j] = now
-                free -= gangs[j]
+                free -= gang_gpus[j]
                 running[active] = j
                 active += 1
             elif counts[j] > 0:
@@ -126,7 +126,7 @@ def started(order: Any, counts: Any, gangs: Any, gpus: int) -> Any:
         for i in range(active):
             j = running[i]
             if starts[j] + counts[j] == now:
-                free += gangs[j]
+                free += gang_gpus[j]
             else:
                 running[kept] = j
                 kept += 1

@@ -1,4 +1,4 @@
-"""GangMakespan: in which rounds each job holds its GPUs, so that the last one ends soonest; its programs."""
+"""GangMakespan: the shortest schedule of jobs that each need a gang of GPUs, and its programs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .bounds import round_bound
 from .construction import from_starts, listed, packed
 from .schedule import GangSchedule, worst_gang_fault
 
-# Rounds of all jobs together, and GPUs of a cluster: schedules list the rounds of every job on their way.
+# Limits of the rounds of all jobs together and of the GPUs: schedules are built from lists of every job's rounds.
 MOST_ROUNDS = 20_000_000
-# Sets of widths, and entries of a program, beyond which it is refused: no solver would end.
+# Limits of the patterns and of the entries of a program: no solver would end on a larger one.
 MOST_PATTERNS = 20_000
 MOST_ENTRIES = 20_000_000
 
@@ -40,7 +40,7 @@ class GangMakespan(Formulation[GangSchedule]):
     gpus : int
         GPUs of the cluster.
     preemptive : bool
-        Whether a job may pause between rounds (time sharing); if not, it runs through once it has begun.
+        Whether a job may pause between rounds (time sharing); if not, it runs without a pause.
 
     Raises
     ------
@@ -49,10 +49,10 @@ class GangMakespan(Formulation[GangSchedule]):
 
     Notes
     -----
-    With preemption this is what Shockwave's makespan baseline schedules under the name of open shop (Zheng et al., NSDI
+    With preemption this is the problem of Shockwave's makespan baseline, there called open shop (Zheng et al., NSDI
     2023, Section 8). ``max(ceil(sum_j g_j n_j / M), max_j n_j)`` bounds the makespan and is usually reached, but not
     always: three jobs of two GPUs and one round each take three rounds on three GPUs, not two. `lower_bound` therefore
-    counts what cannot share a round as well; see :func:`~.gang_bounds.round_bound`.
+    also considers jobs that cannot share a round; see :func:`~.bounds.round_bound`.
 
     Examples
     --------
@@ -84,17 +84,17 @@ class GangMakespan(Formulation[GangSchedule]):
 
     @property
     def kind(self) -> str:
-        """The name by which backends list it."""
+        """The name under which backends list it."""
         return "PreemptiveGangMakespan" if self.preemptive else "GangMakespan"
 
     @property
     def forms(self) -> tuple[str, ...]:  # type: ignore[override]
-        """ "time_indexed", and with preemption "patterns" for small clusters."""
+        """("time_indexed",), and with preemption also "patterns", for small clusters."""
         return ("time_indexed", "patterns") if self.preemptive else ("time_indexed",)
 
     @cached_property
     def bound_and_reason(self) -> tuple[int, str]:
-        """The greatest of the bounds on the makespan, and what it is of."""
+        """The greatest of the bounds on the makespan, and its reason."""
         return round_bound(self.rounds, self.gangs, self.gpus)
 
     @property
@@ -120,8 +120,9 @@ class GangMakespan(Formulation[GangSchedule]):
         Parameters
         ----------
         form : {"time_indexed", "patterns"}
-            "time_indexed" has a binary for each job and round: whether it runs then, or without preemption begins then.
-            "patterns" counts how many rounds hold each set of widths; InvalidInput where there are too many.
+            "time_indexed" has a binary for each job and round: whether the job runs in the round, or without preemption
+            begins in it. "patterns" counts the rounds of each pattern (the numbers of GPUs of the jobs that share a
+            round); InvalidInput if there are too many patterns.
         """
         self.check_form(form)
         if form == "patterns":
@@ -164,7 +165,7 @@ def _read(name: str, values: ArrayLike, minimum: int) -> Indices:
 
 
 def _preemptive_program(problem: GangMakespan) -> Program:
-    """Choose who runs in which round: ``run[j, t] = 1``; used rounds come first, and their number is minimised."""
+    """Choose the jobs of each round: ``run[j, t] = 1``; used rounds come first, and their number is minimised."""
     jobs, horizon = len(problem.rounds), problem.list_plan.makespan
     _check_size(jobs * horizon)
     low = min(problem.lower_bound, horizon)
@@ -173,8 +174,8 @@ def _preemptive_program(problem: GangMakespan) -> Program:
     run = build.add_binaries("run", (jobs, horizon))
     used = build.add_columns("used", (horizon,), lower=t < low, upper=1.0, integer=True)
     build.add_rows("rounds", job.shape, terms=[(job[:, None], run, 1.0)], lower=problem.rounds, upper=problem.rounds)
-    gangs = problem.gangs[:, None].astype(float)
-    build.add_rows("gpus", t.shape, terms=[(t, run, gangs), (t, used, -float(problem.gpus))], upper=0.0)
+    gang_gpus = problem.gangs[:, None].astype(float)
+    build.add_rows("gpus", t.shape, terms=[(t, run, gang_gpus), (t, used, -float(problem.gpus))], upper=0.0)
     build.add_rows(
         "in_order", (max(0, horizon - 1),), terms=[(t[:-1], used[:-1], 1.0), (t[:-1], used[1:], -1.0)], lower=0
     )
@@ -183,7 +184,7 @@ def _preemptive_program(problem: GangMakespan) -> Program:
 
 
 def _nonpreemptive_program(problem: GangMakespan) -> Program:
-    """Choose when each job begins: ``begin[j, t] = 1``; it holds its GPUs until its rounds are done."""
+    """Choose the first round of each job: ``begin[j, t] = 1``; the job holds its GPUs until its rounds are done."""
     horizon = problem.list_plan.makespan
     job, t = _begins(problem)
     _check_size(int(problem.rounds[job].sum()))
@@ -208,12 +209,12 @@ def _nonpreemptive_program(problem: GangMakespan) -> Program:
 
 
 def _patterns_program(problem: GangMakespan) -> Program:
-    """Choose how many rounds hold which widths: ``repeat[p]`` rounds of pattern p.
+    """Choose the number of rounds of each pattern of gang sizes: ``repeat[p]`` rounds of pattern p.
 
-    Jobs of one width differ in their rounds n only. Such rounds can be dealt out so that no job gets two of one round
-    if and only if, for every s, the rounds hold at least as many of the width, counted up to s in each, as the s
-    longest jobs need (Gale 1957, Ryser 1957). So more than is needed does no harm, and patterns to which no width can
-    be added suffice.
+    Jobs of one gang size differ only in their rounds n. The places of this size can be assigned to these jobs, with at
+    most one place of a round for each job, if and only if for every s the rounds have at least as many places, counted
+    up to s in each round, as the s longest jobs need (Gale 1957, Ryser 1957). So surplus places do no harm, and maximal
+    patterns suffice.
     """
     held, classes = _patterns(problem)
     build = ProgramBuilder(sense="min")
@@ -223,7 +224,7 @@ def _patterns_program(problem: GangMakespan) -> Program:
         lengths = np.sort(problem.rounds[members])[::-1]
         needed = np.cumsum(lengths)[: max(0, most)].astype(float)
         if most:
-            needed[-1] = float(lengths.sum())  # no round holds more: the last row is of all jobs
+            needed[-1] = float(lengths.sum())  # the last row covers all jobs
         s = np.arange(most)
         counted = np.minimum(held[:, c], s[:, None] + 1)
         build.add_rows(f"width_{c}", (most,), terms=[(s[:, None], repeat, counted)], lower=needed)
@@ -234,22 +235,22 @@ def _patterns_program(problem: GangMakespan) -> Program:
 
 def _decoded(problem: GangMakespan, values: Floats, form: str) -> GangSchedule:
     """Turn column values of the program in this form into a schedule."""
-    rounds, gangs, gpus = problem.rounds, problem.gangs, problem.gpus
+    rounds, gang_gpus, gpus = problem.rounds, problem.gangs, problem.gpus
     if form == "patterns":
         return _dealt(problem, np.rint(values).astype(np.int64))
     if problem.preemptive:
         run = values[: len(rounds) * problem.list_plan.makespan].reshape(len(rounds), -1) > 0.5
         job, at = np.nonzero(run)
-        return GangSchedule.of_rounds(gangs, gpus, job, at)
+        return GangSchedule.of_rounds(gang_gpus, gpus, job, at)
     job, t = _begins(problem)
     chosen = values[: len(job)] > 0.5
     starts = np.zeros(len(rounds), dtype=np.int64)
     starts[job[chosen]] = t[chosen]
-    return from_starts(rounds, gangs, gpus, starts)
+    return from_starts(rounds, gang_gpus, gpus, starts)
 
 
 def _encoded(problem: GangMakespan, plan: GangSchedule, form: str) -> Floats:
-    """Turn a schedule into column values of the program; nan where it is longer than the program reaches."""
+    """Turn a schedule into column values of the program; nan if it has more rounds than the program."""
     grants, horizon = plan.grants, problem.list_plan.makespan
     if form == "patterns":
         held, classes = _patterns(problem)
@@ -275,7 +276,7 @@ def _encoded(problem: GangMakespan, plan: GangSchedule, form: str) -> Floats:
 
 
 def count_patterns(problem: GangMakespan) -> int | None:
-    """Return how many patterns there are, None if too many."""
+    """Return the number of patterns; None if too many."""
     try:
         return len(_patterns(problem)[0])
     except InvalidInput:
@@ -290,31 +291,30 @@ def _begins(problem: GangMakespan) -> tuple[Indices, Indices]:
 
 
 def _patterns(problem: GangMakespan) -> tuple[Indices, list[Indices]]:
-    """Return the patterns, shape (P, C), from the widest class on, and the jobs of each class."""
+    """Return the maximal patterns, shape (P, C), from the largest gang size on, and the jobs of each size."""
     real = np.flatnonzero(problem.rounds > 0)
-    widths = np.unique(problem.gangs[real])[::-1]
-    classes = [real[problem.gangs[real] == width] for width in widths]
+    sizes = np.unique(problem.gangs[real])[::-1]
+    classes = [real[problem.gangs[real] == size] for size in sizes]
     found: list[tuple[int, ...]] = []
 
     def extend(held: tuple[int, ...], free: int) -> None:
         c = len(held)
-        if c == len(widths):
-            if all(
-                free < width or count == len(jobs) for width, count, jobs in zip(widths, held, classes, strict=True)
-            ):
+        if c == len(sizes):
+            if all(free < size or count == len(jobs) for size, count, jobs in zip(sizes, held, classes, strict=True)):
                 if len(found) == MOST_PATTERNS:
-                    raise InvalidInput("form", "patterns", f"more than {MOST_PATTERNS} sets of widths fill a round")
+                    why = f"more than {MOST_PATTERNS} patterns of gangs fill a round: use form='time_indexed'"
+                    raise InvalidInput("form", "patterns", why)
                 found.append(held)
             return
-        for count in range(min(len(classes[c]), free // int(widths[c])), -1, -1):
-            extend((*held, count), free - count * int(widths[c]))
+        for count in range(min(len(classes[c]), free // int(sizes[c])), -1, -1):
+            extend((*held, count), free - count * int(sizes[c]))
 
     extend((), problem.gpus)
-    return np.array(found, dtype=np.int64).reshape(len(found), len(widths)), classes
+    return np.array(found, dtype=np.int64).reshape(len(found), len(sizes)), classes
 
 
 def _dealt(problem: GangMakespan, repeat: Indices) -> GangSchedule:
-    """Deal the rounds of the chosen patterns out: the longest job first, to the rounds with most of its width left."""
+    """Assign the rounds of the chosen patterns: longest job first, to the rounds with most places of its size left."""
     held, classes = _patterns(problem)
     rounds_of = np.repeat(np.arange(len(held)), np.maximum(repeat, 0))
     jobs, at = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]

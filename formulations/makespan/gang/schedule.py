@@ -1,4 +1,4 @@
-"""GangSchedule: in which rounds each job holds its GPUs, and what is wrong with it."""
+"""GangSchedule: rounds in which each job holds its GPUs, and the check of a schedule."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class GangSchedule:
     gpus : int
         GPUs of the cluster.
     job, start, end : ndarray of int, shape (P,)
-        The job runs in the rounds ``start, ..., end - 1``.
+        Job, first round, and first round after the end of each run: the job runs in the rounds ``start, ..., end - 1``.
     """
 
     gangs: Indices
@@ -65,12 +65,12 @@ class GangSchedule:
 
     @property
     def makespan(self) -> int:
-        """How many rounds until the last job ends; 0 if none runs."""
+        """Number of rounds until the last job ends; 0 if none runs."""
         return int(self.end.max(initial=0))
 
     @property
     def preemptions(self) -> int:
-        """How often a job pauses to go on later."""
+        """Number of pauses of jobs that continue later."""
         return len(self.job) - len(np.unique(self.job))
 
     @property
@@ -99,7 +99,7 @@ class GangSchedule:
     def to_svg(self, path: str | PathLike[str] | None = None) -> str:
         """Return the schedule as a picture (SVG), a line for each GPU; write it to `path` if given.
 
-        Jobs are stacked on GPUs anew in every round, so that one may change GPUs from round to round.
+        Jobs are assigned to GPUs anew in every round, so that a job may change GPUs from round to round.
         """
         from ...files import write_text
         from ...plotting.gantt import gantt
@@ -126,7 +126,7 @@ class GangSchedule:
         return text
 
     def _repr_svg_(self) -> str:
-        return self.to_svg()  # what a notebook shows
+        return self.to_svg()  # notebooks display it
 
     def _over_rounds(self, amount: Indices) -> Indices:
         change = np.zeros(self.makespan + 1, dtype=np.int64)
@@ -144,9 +144,9 @@ class GangSchedule:
 def worst_gang_fault(rounds: Indices, gangs: Indices, gpus: int, plan: Any, *, preemptive: bool) -> float:
     """Return the worst fault of a schedule, in rounds or GPUs; 0.0 if it has none.
 
-    Faults are rounds missing or too many, two runs of one job at once, more GPUs in use than there are, runs before
-    round 0 or backwards and, unless `preemptive`, more than one run of a job. A plan of other jobs or another cluster
-    has a fault of infinity.
+    Faults are missing or excess rounds, simultaneous runs of one job, GPUs in use beyond the cluster's, runs before
+    round 0 or of negative length and, unless `preemptive`, more than one run of a job. A plan of other jobs or another
+    cluster has an infinite fault.
     """
     if not isinstance(plan, GangSchedule) or plan.gpus != gpus or not np.array_equal(plan.gangs, gangs):
         return math.inf
@@ -156,7 +156,7 @@ def worst_gang_fault(rounds: Indices, gangs: Indices, gpus: int, plan: Any, *, p
     done = np.zeros(len(rounds), dtype=np.int64)
     np.add.at(done, job, end - start)
     same = job[1:] == job[:-1]
-    together = (end[:-1] - start[1:])[same].max(initial=0)  # sorted by job and start: neighbours suffice
+    together = (end[:-1] - start[1:])[same].max(initial=0)  # neighbours suffice in the order of job and start
     faults = [np.abs(done - rounds).max(initial=0), together, plan.gpus_in_use.max(initial=0) - gpus, 0]
     if not preemptive:
         faults.append(np.bincount(job, minlength=1).max() - 1)

@@ -1,4 +1,4 @@
-"""Schedules of an open shop by construction: the preemptive optimum, the greedy list, and starts moved to the left."""
+"""Constructed schedules of an open shop: the preemptive optimum, greedy lists, and semi-active schedules."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 from ...arrays import Floats
 from .schedule import ShopSchedule
 
-# Bits of the longest load that the decomposition counts in: whole numbers of so many bits are exact.
+# Bits of the longest load in the units of the decomposition: whole numbers of so many bits are exact.
 GRID_BITS = 50
 LIST_RULES = 3
 
 
 def longest_load(times: Floats) -> float:
-    """Return the most work of one job or one machine: no schedule is shorter."""
+    """Return the largest total time of one job or one machine: no schedule is shorter."""
     return max(math.fsum(each) for part in (times.tolist(), times.T.tolist()) for each in part)
 
 
 def preemptive_schedule(times: Floats) -> ShopSchedule:
-    """Return a preemptive schedule that is as long as the most work of one job or one machine.
+    """Return a preemptive schedule whose length is the largest total time of one job or one machine.
 
-    Computed in whole numbers on a grid of 2**-50 of that length: starts and ends are exact where the times are whole
-    numbers below 2**50, and off by no more than a unit in the 15th decimal otherwise.
+    The times are rounded to a grid of 2**-50 of that length: starts and ends are exact if the times are whole numbers
+    below 2**50, and their error is at most a unit in the 15th decimal otherwise.
     """
     from .kernels import decomposed
 
@@ -43,7 +43,7 @@ def preemptive_schedule(times: Floats) -> ShopSchedule:
 
 
 def list_schedule(times: Floats) -> ShopSchedule:
-    """Return the best of a few greedy lists; none leaves a machine idle that could work (a dense schedule)."""
+    """Return the best of a few greedy list schedules; in each, no machine idles that could work (a dense schedule)."""
     from .kernels import listed
 
     plans = [from_starts(times, listed(times, rule)) for rule in range(LIST_RULES)]
@@ -51,10 +51,10 @@ def list_schedule(times: Floats) -> ShopSchedule:
 
 
 def from_starts(times: Floats, starts: Floats) -> ShopSchedule:
-    """Return the schedule without preemption that has its operations in the order of `starts`, each as early as can be.
+    """Return the nonpreemptive schedule with the operations in the order of `starts`, each as early as possible.
 
-    Operations of no work are left out. `starts`, shape (jobs, machines), may be off by what a solver's tolerances
-    leave: only their order counts.
+    Operations of zero time are left out. Only the order of `starts`, shape (jobs, machines), counts, so that a solver's
+    tolerances do not matter.
     """
     jobs, machines = times.shape
     job_free, machine_free = [0.0] * jobs, [0.0] * machines

@@ -1,4 +1,4 @@
-"""The two loops of open shop that are compiled: the decomposition into matchings, and the greedy list."""
+"""Compiled loops of open shop: the decomposition into matchings, and greedy list scheduling."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ...compiled import compiled
 
 @compiled()
 def decomposed(work: Indices) -> tuple[Any, Any, Any, Any, Any]:
-    """Cut a table of whole numbers, shape (n, m), into matchings that last as long as its fullest row or column.
+    """Decompose a table of whole numbers, shape (n, m), into matchings whose total length is its largest line sum C.
 
-    The table is set into a square one of which every row and column adds up to that length C (Birkhoff and von Neumann:
-    such a table is a sum of matchings): to the right of row i the work that it lacks, below column k what that lacks,
-    and in the last corner the table transposed. A matching runs until one of its pairs has no work left; then only the
-    rows of such pairs look for another column, by a shortest path that changes few other pairs.
+    The table is extended to a square one in which every row and column sums to C (Birkhoff and von Neumann: such a
+    table is a sum of matchings): to the right of row i its missing work, below column k its missing work, and in the
+    last corner the table transposed. A matching runs until one of its pairs has no work left; then only the rows of
+    such pairs get another column, by a shortest path that changes few other pairs.
 
     Returns
     -------
     count, job, machine, start, end
-        The number of pieces, and arrays of which so many entries are set.
+        Number of pieces, and arrays whose first `count` entries are set.
     """
     n, m = work.shape
     size = n + m
@@ -42,7 +42,7 @@ def decomposed(work: Indices) -> tuple[Any, Any, Any, Any, Any]:
 
     column_of = np.full(size, -1, dtype=np.int64)
     row_of = np.full(size, -1, dtype=np.int64)
-    before = np.full(size, -1, dtype=np.int64)  # the column that each row had in the matching before
+    before = np.full(size, -1, dtype=np.int64)  # the column of each row in the matching before
     since = np.zeros(size, dtype=np.int64)
     job, machine = np.empty(4 * size, dtype=np.int64), np.empty(4 * size, dtype=np.int64)
     start, end = np.empty(4 * size, dtype=np.int64), np.empty(4 * size, dtype=np.int64)
@@ -82,9 +82,9 @@ def decomposed(work: Indices) -> tuple[Any, Any, Any, Any, Any]:
 
 @compiled()
 def _match(table: Indices, row: int, column_of: Indices, row_of: Indices) -> None:
-    """Give `row` a column by a shortest path of changes; there is one, since every row and column has the same sum."""
+    """Give `row` a column by a shortest augmenting path; one exists because all rows and columns have the same sum."""
     size = len(column_of)
-    came_from = np.full(size, -1, dtype=np.int64)  # the row from which a column was reached
+    came_from = np.full(size, -1, dtype=np.int64)  # the predecessor row of each column on the path
     queue = np.empty(size, dtype=np.int64)
     queue[0], head, tail = row, 0, 1
     while head < tail:
@@ -114,10 +114,10 @@ def _match(table: Indices, row: int, column_of: Indices, row_of: Indices) -> Non
 
 @compiled()
 def listed(times: Any, rule: int) -> Any:
-    """Return starts, shape (n, m), of the greedy list: again and again the operation that can start first.
+    """Return starts, shape (n, m), of greedy list scheduling: the next operation is the one that can start first.
 
-    Of those that can start at the same time, the one of the longest work left of its job and machine (`rule` 0), of its
-    machine (1), or of itself (2); then the first.
+    Ties go to the operation with the most work left of its job and machine (`rule` 0), of its machine (1), or of
+    itself (2); then to the first.
     """
     n, m = times.shape
     starts = np.zeros((n, m))

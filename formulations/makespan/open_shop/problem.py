@@ -1,4 +1,4 @@
-"""OpenShop: when each machine works on each job, in any order, so that all is done as soon as possible."""
+"""OpenShop: the shortest schedule of jobs with one operation on each machine, in any order."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ...program.model import Program
 from .construction import from_starts, list_schedule, longest_load, preemptive_schedule
 from .schedule import ShopSchedule, worst_fault
 
-# Longer times would leave the range in which sums of them are exact enough to compare.
+# Limit of the processing times: sums of longer ones are not precise enough to compare.
 LONGEST = 1e100
-# Programs are stated in the caller's unit of time while the bound lies in this range: solvers' tolerances are absolute.
+# Range of the bound in which programs use the caller's unit of time: solvers' tolerances are absolute.
 COMFORTABLE = (1.0, 1e6)
 
 
@@ -37,7 +37,7 @@ class OpenShop(Formulation[ShopSchedule]):
     times : array_like of float, shape (jobs, machines)
         Processing time of each job on each machine, at least 0, in any one unit.
     preemptive : bool
-        Whether an operation may be broken off and go on later.
+        Whether an operation may be interrupted and continue later.
 
     Raises
     ------
@@ -47,8 +47,9 @@ class OpenShop(Formulation[ShopSchedule]):
     Notes
     -----
     T. Gonzalez and S. Sahni, "Open shop scheduling to minimize finish time", Journal of the ACM 23, 1976. With
-    preemption the shortest makespan is the most work of one job or one machine; without, the problem is NP-hard from
-    three machines on. Shockwave (NSDI 2023, Section 8) calls its makespan baseline by this name.
+    preemption the shortest makespan is the largest total time of one job or one machine; without preemption, the
+    problem is NP-hard for three or more machines. Shockwave (NSDI 2023, Section 8) gives its makespan baseline this
+    name.
 
     Examples
     --------
@@ -73,12 +74,12 @@ class OpenShop(Formulation[ShopSchedule]):
 
     @property
     def kind(self) -> str:
-        """The name by which backends list it."""
+        """The name under which backends list it."""
         return "PreemptiveOpenShop" if self.preemptive else "OpenShop"
 
     @property
     def forms(self) -> tuple[str, ...]:  # type: ignore[override]
-        """ "loads", a linear program, with preemption; "disjunctive", a mixed-integer one, without."""
+        """("loads",), a linear program, with preemption; ("disjunctive",), a mixed-integer one, without."""
         return ("loads",) if self.preemptive else ("disjunctive",)
 
     def class_of(self, form: str | None = None) -> ProblemClass:
@@ -88,7 +89,7 @@ class OpenShop(Formulation[ShopSchedule]):
 
     @cached_property
     def lower_bound(self) -> float:
-        """The most work of one job or one machine: no schedule is shorter, and with preemption one is as long."""
+        """The largest total time of one job or one machine; with preemption, a schedule of this length exists."""
         return longest_load(self.times)
 
     @cached_property
@@ -98,7 +99,7 @@ class OpenShop(Formulation[ShopSchedule]):
 
     @cached_property
     def unit(self) -> float:
-        """What the programs' unit of time is in the caller's: 1, or a power of two for very long or short times."""
+        """The programs' unit of time in the caller's unit: 1, or a power of two for very long or short times."""
         low, high = COMFORTABLE
         if not self.lower_bound or low <= self.lower_bound <= high:
             return 1.0
@@ -107,22 +108,22 @@ class OpenShop(Formulation[ShopSchedule]):
     def program(self, form: str | None = None) -> Program:
         """Return the program.
 
-        "loads": the makespan is at least every job's and every machine's work; `decode` cuts the work into matchings
-        (Birkhoff and von Neumann). "disjunctive": of two operations of one job or one machine, one comes first; the
-        mirror image of a schedule is as good, so that the first of these choices is fixed.
+        "loads": the makespan is at least every job's and every machine's total time; `decode` decomposes the work into
+        matchings (Birkhoff and von Neumann). "disjunctive": a binary orders each two operations of one job or one
+        machine; the first binary is fixed, because the mirror image of a schedule has the same makespan.
         """
         self.check_form(form)
         return self._loads() if self.preemptive else self._disjunctive()
 
     def decode(self, values: Floats, duals: Floats | None = None, form: str | None = None) -> ShopSchedule:
-        """Turn column values of the program into a schedule with every operation as early as its order allows."""
+        """Turn column values of the program into a schedule with every operation as early as the order allows."""
         self.check_form(form)
         if self.preemptive:
             return preemptive_schedule(self.times)
         return from_starts(self.times, values[: self.times.size].reshape(self.times.shape) * self.unit)
 
     def encode(self, plan: ShopSchedule, form: str | None = None) -> Floats:
-        """Turn a schedule into column values of the program, for a warm start; its mirror image where that fits."""
+        """Turn a schedule, or its mirror image if the fixed order requires it, into column values for a warm start."""
         self.check_form(form)
         self.check_plan(plan)
         if self.preemptive:
@@ -152,7 +153,7 @@ class OpenShop(Formulation[ShopSchedule]):
 
     @cached_property
     def _pairs(self) -> tuple[Indices, Indices]:
-        """Return the pairs of operations that exclude each other, as places in the flattened table."""
+        """Return the pairs of operations that exclude each other, as indices of the flattened table."""
         jobs, machines = self.times.shape
         place = np.arange(self.times.size).reshape(jobs, machines)
         first_job, second_job = np.triu_indices(jobs, 1)
@@ -182,7 +183,7 @@ class OpenShop(Formulation[ShopSchedule]):
         latest = np.where(work > 0, np.maximum(horizon - work, 0.0), 0.0)
         start = build.add_columns("start", self.times.shape, upper=latest.reshape(self.times.shape)).ravel()
         low = min(self.lower_bound / self.unit, horizon)
-        # Of whole times, a schedule with every operation as early as can be has whole starts and ends.
+        # If times are whole numbers, a schedule with every operation as early as possible has whole starts and ends.
         whole = self.unit == 1.0 and np.array_equal(work, np.rint(work))
         makespan = build.add_columns("makespan", (1,), lower=low, upper=horizon, integer=whole)
         first = build.add_columns("first", pair.shape, lower=pair == 0, upper=1.0, integer=True)

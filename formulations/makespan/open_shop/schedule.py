@@ -1,4 +1,4 @@
-"""ShopSchedule: which machine works on which job from when to when, and what is wrong with it."""
+"""ShopSchedule: pieces of work of jobs on machines, and the check of a schedule."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class ShopSchedule:
     ----------
     num_jobs, num_machines : int
     job, machine : ndarray of int, shape (P,)
-        Of each piece.
+        Job and machine of each piece.
     start, end : ndarray of float, shape (P,)
-        Of each piece, in the unit of the processing times; the schedule begins at 0.
+        Start and end of each piece, in the unit of the processing times; the schedule begins at 0.
     """
 
     num_jobs: int
@@ -52,12 +52,12 @@ class ShopSchedule:
 
     @property
     def makespan(self) -> float:
-        """When the last piece ends; 0 if there is none."""
+        """End of the last piece; 0 without pieces."""
         return float(self.end.max(initial=0.0))
 
     @property
     def preemptions(self) -> int:
-        """How often an operation is broken off to go on later."""
+        """Number of interruptions of operations that continue later."""
         operations = self.job * self.num_machines + self.machine
         return len(operations) - len(np.unique(operations))
 
@@ -85,7 +85,7 @@ class ShopSchedule:
         return text
 
     def _repr_svg_(self) -> str:
-        return self.to_svg()  # what a notebook shows
+        return self.to_svg()  # notebooks display it
 
     def __repr__(self) -> str:
         return (
@@ -97,9 +97,9 @@ class ShopSchedule:
 def worst_fault(times: Floats, plan: Any, *, preemptive: bool) -> float:
     """Return the worst fault of a schedule of `times`, shape (jobs, machines), in their unit; 0.0 if it has none.
 
-    Faults are pieces that begin before 0 or end before they begin, two pieces at once on a machine or of a job, work
-    that is missing or too much, and, unless `preemptive`, work of an operation outside its longest piece. A plan of
-    another shape, or with numbers that are not finite, has a fault of infinity.
+    Faults are pieces that begin before 0 or end before they begin, two simultaneous pieces of a machine or a job,
+    missing or excess work, and, unless `preemptive`, work of an operation outside its longest piece. A plan of another
+    shape, or with numbers that are not finite, has an infinite fault.
     """
     jobs, machines = times.shape
     if not isinstance(plan, ShopSchedule) or (plan.num_jobs, plan.num_machines) != times.shape:
@@ -123,9 +123,9 @@ def worst_fault(times: Floats, plan: Any, *, preemptive: bool) -> float:
 
 
 def _overlap(owner: Indices, start: Floats, end: Floats) -> float:
-    """Return the longest overlap of two pieces of one owner, pieces of no length aside.
+    """Return the longest overlap of two pieces of one owner; pieces of length 0 are ignored.
 
-    Sorted by start, neighbours suffice: where a piece overlaps a later one, it overlaps the next one by no less.
+    Neighbours in the order of starts suffice: a piece that overlaps a later one overlaps the next one by no less.
     """
     real = end > start
     owner, start, end = owner[real], start[real], end[real]

@@ -1,4 +1,4 @@
-"""JobChain: one job as a finite Markov chain that its own allocation steers."""
+"""JobChain: one job as a finite Markov chain controlled by its own allocation."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ...arrays import Floats
 from ...checks import as_integer, as_real, as_reals
 from ...errors import InvalidInput
 
-# How far from 1 the sum of probabilities may be; beyond rounding, a row is wrong.
+# Tolerance on sums of probabilities, which must be 1.
 SUM_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class JobChain:
-    """A job whose state (batch size, epoch) moves at random, by probabilities that depend on what it is given.
+    """A job whose state (batch size, epoch) changes at random, with probabilities that depend on its allocation.
 
     Parameters
     ----------
@@ -26,10 +26,10 @@ class JobChain:
     transitions : array_like of float, shape (A, S, S)
         ``transitions[a, s, z]``: probability that a round of action a takes the job from state s to state z.
     utilities : array_like of float, shape (A, S)
-        What a round of action a in state s is worth to the job, at least 0, in a unit of its own.
+        Utility of a round of action a in state s, at least 0; the unit may differ between jobs.
     demands : array_like of float, shape (A,) or (A, J)
-        The grid of actions: what each takes of each of J resources for the round, at least 0, no two alike. The first
-        takes nothing. Stored with shape (A, J).
+        Amount of each of J resources that each action takes for the round, at least 0; no two actions are equal and the
+        first takes nothing. Stored with shape (A, J).
 
     Raises
     ------
@@ -90,25 +90,25 @@ class JobChain:
         finished_epochs: int = 0,
         regime: int = 0,
     ) -> JobChain:
-        """Build the chain of a job that passes through regimes (batch sizes) at epochs that nobody knows yet.
+        """Build the chain of a job that passes through regimes (batch sizes) at epochs that are not known in advance.
 
-        State ``k * epochs + e`` is regime k with e epochs done, the last state is the job's end. A round trains whole
-        epochs: of 2.25 epochs per round, 2 always and a third one with probability 0.25. After every epoch the regime
-        ends with its probability of change; the new one shows from the next round on. A round is worth the epochs it
-        trains.
+        State ``k * epochs + e`` is regime k with e epochs done; in the last state the job has ended. A round trains
+        whole epochs: at 2.25 epochs per round, 2 always and a third one with probability 0.25. After every epoch the
+        regime ends with its probability of change; the new regime applies from the next round on. The utility of a
+        round is the number of epochs trained in it.
 
         Parameters
         ----------
         epochs : int
             Epochs of the whole job, at least 1.
         epochs_per_round : array_like of float, shape (K, A)
-            Epochs that a round trains in each of K regimes under each action; nothing under the first.
+            Epochs that a round trains in each of K regimes under each action; 0 under the first.
         change_probability : float or array_like of float, shape (K - 1,)
-            Probability, after each epoch, that the regime gives way to the next one; the last one stays.
+            Probability, after each epoch, that the next regime begins; the last regime has no successor.
         demands : array_like of float, shape (A,) or (A, J)
             As in the class.
         finished_epochs, regime : int
-            Where the job stands in the first round.
+            State of the job in the first round.
 
         Examples
         --------
@@ -175,7 +175,7 @@ def _checked_ends(change_probability: ArrayLike, count: int) -> Floats:
 
 
 def _checked_demands(demands: ArrayLike) -> Floats:
-    """Return what each action takes of each resource, shape (A, J)."""
+    """Return the amount of each resource that each action takes, shape (A, J)."""
     one = np.ndim(demands) == 1 if not isinstance(demands, str | bytes) else True
     table = as_reals("demands", demands, minimum=0.0, ndim=1 if one else 2)
     table = table.reshape(len(table), -1)

@@ -1,4 +1,4 @@
-"""The data of a stochastic market: chains, budgets, capacities, and the decision processes that they make."""
+"""Data of a stochastic market: chains, budgets, capacities, and their decision processes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,11 @@ class StochasticData:
         with np.errstate(over="ignore", invalid="ignore"):
             alone = self.best_alone
         for job in np.flatnonzero(~((alone > 0) & np.isfinite(alone))):
-            why = "gains nothing even with nobody beside it" if not alone[job] > 0 else "its utilities are too large"
+            why = (
+                "has no positive utility even without other jobs"
+                if not alone[job] > 0
+                else "its utilities are too large"
+            )
             raise InvalidInput("chains", self.chains[job], why, index=int(job))
 
     @property
@@ -62,12 +66,12 @@ class StochasticData:
 
     @property
     def capacity_units(self) -> Floats:
-        """The unit in which a use beyond capacity counts: the capacity, or 1 where there is none; shape (J, T)."""
+        """The unit of use beyond capacity: the capacity, or 1 if the capacity is 0; shape (J, T)."""
         return np.where(self.capacities > 0, self.capacities, 1.0)
 
     @cached_property
     def best_alone(self) -> Floats:
-        """Greatest expected utility of each job with nobody beside it, shape (N,)."""
+        """Greatest expected utility of each job without the others, shape (N,)."""
         return np.array([process.best_alone() for process in self._own_processes])
 
     @cached_property
@@ -79,7 +83,7 @@ class StochasticData:
         return (joint_process(self.chains, self.capacities),)
 
     def processes(self, form: str = "decoupled") -> tuple[Process, ...]:
-        """Return the decision processes of a form: every job's own, or the one of all.
+        """Return the decision processes of a form: one for each job, or one for all jobs together.
 
         Raises
         ------

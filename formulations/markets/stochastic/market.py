@@ -1,4 +1,4 @@
-"""StochasticMarket: jobs that change at random share resources over rounds, by policies rather than amounts."""
+"""StochasticMarket: policies for jobs that change at random and share resources over rounds."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .programs import decoded_policy, encoded, stochastic_program
 class StochasticMarket(StochasticData, Formulation[StochasticPlan]):
     """Maximise ``sum_i B_i log E[U_i]`` over policies for jobs that are finite Markov chains.
 
-    In each of T rounds every job is given one action of its grid, which earns it a utility and moves its state; E[U_i]
-    is the expected sum over the rounds. What is solved depends on the form:
+    In each of T rounds every job is given one of its actions, which determines its utility and the change of its state;
+    E[U_i] is the expected sum over the rounds. The form selects the program:
 
-    - "decoupled" (the default): every job looks at its own state only, and the capacity of a round holds in
-      expectation. A relaxation of "joint", and the only form for more than a few jobs.
-    - "joint", the paper's: one policy sees all states, and every round keeps the capacity on every path. Exact; tiny
-      instances.
+    - "decoupled" (the default): the action of a job depends on its own state only, and the capacity of a round holds in
+      expectation. It relaxes "joint", and is the only form for more than a few jobs.
+    - "joint", the paper's: one policy depends on all states, and every round keeps the capacity on every path. It is
+      exact, and for tiny instances only.
     - "decoupled-deterministic", "joint-deterministic": the same with one certain action in each round and state, by
       binaries. They may have no plan at all: two jobs and one indivisible unit in one round.
 
@@ -39,16 +39,16 @@ class StochasticMarket(StochasticData, Formulation[StochasticPlan]):
     chains : sequence of JobChain
         N jobs, all of the same J resources.
     budgets : array_like of float, shape (N,)
-        Greater than 0.
+        Money of each job, greater than 0.
     capacities : float or array_like of float, shape (T,) or (J, T)
         Amount of each resource in each round, at least 0; one number holds in all rounds. Stored with shape (J, T).
     rounds : int
-        T.
+        Number of rounds, T.
 
     Raises
     ------
     InvalidInput
-        Naming the field, the index and the value; also for a job that could gain nothing even with nobody beside it.
+        Naming the field, the index and the value; also for a job that has no utility even without the others.
 
     Notes
     -----
@@ -56,12 +56,12 @@ class StochasticMarket(StochasticData, Formulation[StochasticPlan]):
     Machine Learning", NSDI 2023). Its program is the "joint" one: a probability for each round, the states of all jobs
     and the amounts of all, 0 where the amounts exceed the capacity, with the flow constraints of occupancy measures (E.
     Altman, "Constrained Markov Decision Processes", Chapman and Hall, 1999). Eq. 6 sums utility over t = 1, ..., T - 1;
-    here every round earns, so that Eq. 6 is "joint" with one round less. The text of the appendix restricts itself to
+    here every round counts, so that Eq. 6 is "joint" with one round less. The text of the appendix is restricted to
     deterministic policies: "joint-deterministic". The decoupled forms are not in the paper (docs/errata.md).
 
     Examples
     --------
-    Two jobs, one indivisible GPU, one round: only a lottery gives both something.
+    Two jobs, one indivisible GPU, one round: only a randomised policy gives both jobs a positive expected utility.
 
     >>> import equipoise as eq
     >>> chain = eq.JobChain(initial=[1.0], transitions=[[[1.0]], [[1.0]]], utilities=[[0.0], [1.0]], demands=[0, 1])
@@ -91,7 +91,7 @@ class StochasticMarket(StochasticData, Formulation[StochasticPlan]):
         return stochastic_program(self, form)
 
     def decode(self, values: Floats, duals: Floats | None = None, form: str = "decoupled") -> StochasticPlan:
-        """Turn column values of `program(form)` into the policy they stand for, and duals into prices."""
+        """Turn column values of `program(form)` into a policy, and duals into prices."""
         self.check_form(form)
         prices = None
         if form == "decoupled" and duals is not None:
@@ -105,7 +105,7 @@ class StochasticMarket(StochasticData, Formulation[StochasticPlan]):
         self.check_form(form)
         own = self._own(plan)
         if form.startswith("joint") and not own.is_joint:
-            raise InvalidInput("plan", plan.form, f"a decoupled plan says nothing of the {form} program")
+            raise InvalidInput("plan", plan.form, f"a decoupled plan has no values for the {form} program")
         return encoded(self, own, form)
 
     def evaluate(self, plan: StochasticPlan) -> tuple[float, Residuals]:
@@ -147,7 +147,7 @@ class StochasticMarket(StochasticData, Formulation[StochasticPlan]):
 
 
 def _excess(process: Process, occupancy: Floats, market: StochasticMarket) -> Any:
-    """Return by how much of the capacity an action taken exceeds it by itself, where it should not be taken."""
+    """Return the largest excess of one action taken over the capacity, as a share of the capacity."""
     taken = (occupancy.sum(axis=1) > 0) & ~process.allowed
     over = (process.demands[None] - market.capacities.T[:, None]) / market.capacity_units.T[:, None]
     return np.where(taken, over.max(axis=2), 0.0).max()

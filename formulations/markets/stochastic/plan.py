@@ -1,4 +1,4 @@
-"""StochasticPlan: what every job is given in every state, and what comes of it in expectation."""
+"""StochasticPlan: a policy of a stochastic market, and its expected utilities and amounts."""
 
 from __future__ import annotations
 
@@ -25,17 +25,16 @@ class StochasticPlan:
     ----------
     market : StochasticMarket
     form : str
-        Which program it answers (see :class:`StochasticMarket`). A "decoupled" plan keeps the capacity in expectation
-        only, a "joint" one always.
+        Form of the program that the plan belongs to (see :class:`StochasticMarket`). A "decoupled" plan keeps the
+        capacity in expectation only, a "joint" plan on every path.
     policy : tuple of ndarray of float
         Probability of each action, given round and state. Decoupled: one array per job, shape (T, S, A). Joint: one
         array, shape (T, product states, joint actions); the last job's state runs fastest, and `joint_actions` has
-        each job's own action. In a state that the plan never reaches the first action, which takes nothing, is
-        certain.
+        each job's own action. In a state that the plan never reaches, the first action, which takes nothing, has
+        probability 1.
     prices : ndarray of float, shape (J, T), or None
-        Of a "decoupled" plan whose solver gave duals: per unit of expected capacity, no less than a little more would
-        add to the objective and no more than a little less would cost it. They are no equilibrium's: jobs need not
-        spend their budgets.
+        Marginal value of expected capacity, per unit, in a "decoupled" plan whose solver gave duals. They are not
+        equilibrium prices: jobs need not spend their budgets.
     """
 
     market: StochasticData
@@ -45,24 +44,24 @@ class StochasticPlan:
 
     @property
     def is_joint(self) -> bool:
-        """Whether one policy sees the states of all jobs, and keeps the capacity on every path."""
+        """Whether one policy depends on the states of all jobs, and keeps the capacity on every path."""
         return self.form.startswith("joint")
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether no action is drawn by lot."""
+        """Whether every action has probability 0 or 1."""
         return all(bool(((part == 0) | (part == 1)).all()) for part in self.policy)
 
     @property
     def joint_actions(self) -> Indices:
-        """Each job's own action in each joint action, shape (joint actions, N); of a joint plan only."""
+        """Each job's own action in each joint action, shape (joint actions, N); only a joint plan has them."""
         if not self.is_joint:
             raise InvalidInput("form", self.form, "only a joint plan has joint actions")
         return self.processes[0].actions
 
     @property
     def processes(self) -> tuple[Process, ...]:
-        """What the arrays of the policy belong to: every job's own process, or the joint one."""
+        """The decision processes of the arrays of the policy: one for each job, or the joint one."""
         return self.market.processes(self.form)
 
     @cached_property
@@ -81,7 +80,7 @@ class StochasticPlan:
 
     @cached_property
     def shares(self) -> Floats:
-        """Expected utility by what the job could have with nobody beside it, shape (N,)."""
+        """Expected utility as a share of the job's greatest expected utility without the others, shape (N,)."""
         return np.asarray(self.utilities / self.market.best_alone)
 
     @cached_property
@@ -114,7 +113,7 @@ class StochasticPlan:
         sizes = [chain.num_states for chain in chains]
         state = np.unravel_index(np.arange(len(process.initial)), sizes)[job]
         own = np.zeros((self.market.rounds, sizes[job], chains[job].num_actions))
-        by_cell = own.transpose(1, 2, 0)  # a view: states and actions lead
+        by_cell = own.transpose(1, 2, 0)  # a view with states and actions as the first axes
         np.add.at(by_cell, (state[:, None], process.actions[:, job]), self.occupancy[0].transpose(1, 2, 0))
         return own
 

@@ -1,4 +1,4 @@
-"""One Markov decision process of a stochastic market: a job's own chain, or the product of all of them."""
+"""Markov decision processes of a stochastic market: the chain of one job, or the product of all chains."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ...arrays import Floats, Indices
 from ...errors import UnsupportedProblem
 from .chain import JobChain
 
-# Amounts such as .1 + .2 fit a capacity of .3.
+# Relative tolerance on capacities: amounts such as .1 + .2 fit a capacity of .3.
 FITS = 1e-9
-# The joint program is for tiny instances: cells (round, product state, joint action), and entries of its transitions.
+# Limits of the joint program: cells (round, product state, joint action), and entries of its transitions.
 MOST_JOINT_CELLS = 200_000
 MOST_JOINT_ENTRIES = 2_000_000
 
@@ -29,18 +29,21 @@ class Process:
     Attributes
     ----------
     jobs : ndarray of int, shape (n,)
-        Which jobs of the market.
+        Indices of the process's jobs in the market.
     actions : ndarray of int, shape (A, n)
         Each job's own action in each action of the process.
     demands : ndarray of float, shape (A, J)
-        What an action takes of each resource.
+        Amount of each resource that an action takes.
     allowed : ndarray of bool, shape (T, A)
         Whether the action by itself fits the capacity of the round.
     initial : ndarray of float, shape (S,)
+        Probability of each state in the first round.
     utilities : ndarray of float, shape (n, A, S)
+        Utility of a round of each action in each state, by job.
     action, origin, target : ndarray of int, shape (E,)
+        Action, old state and new state of each transition of positive probability.
     chance : ndarray of float, shape (E,)
-        The transitions of positive probability.
+        Probability of each transition.
     """
 
     jobs: Indices
@@ -61,7 +64,7 @@ class Process:
 
     @cached_property
     def reach(self) -> Floats:
-        """The most that the probability of each state in each round can be, at least: a bound, shape (T, S)."""
+        """An upper bound on the probability of each state in each round, shape (T, S)."""
         rounds, states, _ = self.shape
         pairs, which = np.unique(self.origin * states + self.target, return_inverse=True)
         origin, target = pairs // states, pairs % states
@@ -93,7 +96,7 @@ class Process:
         return occupancy
 
     def best_alone(self) -> float:
-        """Return the greatest expected utility of the process with nobody beside it, all its jobs' added up."""
+        """Return the greatest expected utility of the process without other jobs, summed over its jobs."""
         _, states, actions = self.shape
         worth = self.utilities.sum(axis=0)
         value = np.zeros(states)

@@ -1,4 +1,4 @@
-"""The programs of a stochastic market: occupancy measures that flow through the chains, with or without binaries."""
+"""Programs of a stochastic market over occupancy measures, with or without binaries."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from .data import StochasticData
 from .plan import StochasticPlan
 from .process import Process
 
-# A state less probable than this counts as never reached: what a solver leaves there is rounding.
+# A state less probable than this counts as never reached: smaller values are a solver's rounding.
 REACHED = 1e-12
 
 
 def stochastic_program(market: StochasticData, form: str) -> Program:
     """Return the program: ``occupancy`` is the probability of each cell (round, state, action) that can be reached.
 
-    Utilities inside the logarithms are divided by what each job could have alone, capacity rows by the capacity.
+    Utilities inside the logarithms are divided by each job's greatest utility alone, capacity rows by the capacity.
     """
     processes = market.processes(form)
     build = ProgramBuilder(sense="max")
     counts = [len(process.cells[0]) for process in processes]
-    # Not the tighter `reach`: the flow implies it, and interior-point methods stall on bounds that are nearly met.
+    # The bound is 1, not the tighter `reach`: the flow rows imply it, and interior-point methods stall on nearly active
+    # bounds.
     occupancy = build.add_columns("occupancy", (sum(counts),), upper=1.0)
     parts = np.split(occupancy, np.cumsum(counts)[:-1])
 
@@ -65,7 +66,7 @@ def stochastic_program(market: StochasticData, form: str) -> Program:
 
 
 def policy_of(process: Process, cells: Floats, form: str) -> Floats:
-    """Return the policy, shape (T, S, A), that values by cell stand for: occupancies, or choices if deterministic."""
+    """Return the policy, shape (T, S, A), of values by cell: occupancies, or choices in a deterministic form."""
     table = np.zeros(process.shape)
     table[process.cells] = np.maximum(cells, 0.0)
     total = table.sum(axis=2, keepdims=True)
@@ -105,7 +106,7 @@ def encoded(market: StochasticData, plan: StochasticPlan, form: str) -> Floats:
 
 
 def _flow(process: Process, columns: Indices, first: int) -> tuple[list[Term], Floats]:
-    """Return the terms of the rows "what leaves a state came into it", and what is there at the start, by row."""
+    """Return the terms of the flow rows (outflow of a state equals its inflow) and the initial inflow, by row."""
     rounds, states, actions = process.shape
     reached = process.reach > 0
     row = np.full((rounds, states), -1)

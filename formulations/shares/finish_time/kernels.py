@@ -10,12 +10,12 @@ from ...compiled import compiled
 
 
 @compiled()
-def cheapest_mixes(speeds: Any, rates: Any, gangs: Any, prices: Any, costs: Any, growth: Any, shares: Any) -> None:
-    """Fill each job's least cost of its speed, its growth per step/s, and the shares that cost it; see `Levels`.
+def cheapest_mixes(speeds: Any, rates: Any, gang_gpus: Any, prices: Any, costs: Any, growth: Any, shares: Any) -> None:
+    """Fill each job's least cost of its speed, its growth per step/s, and the cheapest shares; see `Levels`.
 
-    The cost is the lower hull of no GPU (0, 0) and the types (rate, gang x price), so two of these points at most are
-    mixed. At a corner of the hull, chords that are not its edges cost the same; the steepest is taken, as it is never
-    too flat for Newton's method, which would overshoot by it.
+    The cost is the lower hull of no GPU (0, 0) and the types (rate, gang x price), so at most two of these points are
+    mixed. At a corner of the hull, chords that are not its edges have the same cost. The steepest chord is taken,
+    because Newton's method overshoots with a slope that is too flat.
     """
     types = rates.shape[1]
     for j in range(len(speeds)):
@@ -24,13 +24,13 @@ def cheapest_mixes(speeds: Any, rates: Any, gangs: Any, prices: Any, costs: Any,
             low = 0.0 if a < 0 else rates[j, a]
             if low > speeds[j]:
                 continue
-            paid = 0.0 if a < 0 else gangs[j] * prices[a]
+            paid = 0.0 if a < 0 else gang_gpus[j] * prices[a]
             for b in range(types):
                 width = rates[j, b] - low
                 if width <= 0.0 or speeds[j] > rates[j, b]:
                     continue
                 share = (speeds[j] - low) / width
-                more = gangs[j] * prices[b]
+                more = gang_gpus[j] * prices[b]
                 slope = (more - paid) / width
                 cost = paid * (1.0 - share) + more * share
                 equal = abs(cost - best) <= 1e-12 * cost

@@ -1,4 +1,4 @@
-"""What a level of finish-time fairness asks of each job, what it costs at prices, and the level that prices prove."""
+"""Levels of finish-time fairness: the speed that a level requires of each job, its cost, and the level prices prove."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 from ...arrays import Floats, Indices
 
-# Newton's method on a convex function needs far fewer; it ends when a step no longer moves the level.
+# Limit of Newton steps, far above the number needed: the method ends when a step no longer changes the level.
 MOST_STEPS = 100
 
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Jobs and GPUs, seen from a level rho of fairness.
+    """Speeds and costs of jobs as functions of a level rho of fairness; see `FinishTimeFairness` for the data.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Levels:
 
     @cached_property
     def fastest(self) -> Floats:
-        """The most steps per second of each job, shape (N,); 1 where it can run nowhere and needs not."""
+        """Greatest steps per second of each job, shape (N,); 1 for a job that can run nowhere and has no steps left."""
         most = self.rates.max(axis=1)
         return np.where(most > 0, most, 1.0)
 
@@ -53,14 +53,14 @@ class Levels:
         with np.errstate(divide="ignore", invalid="ignore"):
             speed = self.steps / (level * self.isolated_s - self.elapsed_s)
         speed = np.where(self.steps > 0, speed, 0.0)
-        # Rounding may ask a job for more than it can do where the level is just what it reaches at its best.
+        # At a job's best level, rounding may require slightly more than its greatest speed.
         return np.where((speed >= 0) & (speed <= self.fastest), speed, np.where(self.steps > 0, self.fastest, 0.0))
 
     def cheapest(self, level: float, prices: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return each job's least cost of the level at `prices`, its growth per step/s, and the shares that cost it.
+        """Return each job's least cost of the level at `prices`, its growth per step/s, and the cheapest shares.
 
-        Two types at most are mixed, or one and no GPU at all: the cost is the lower convex hull of the points (rate,
-        cost) of no GPU (0, 0) and of each type (tau_jk, g_j p_k), shapes (N,), (N,) and (N, K).
+        The shares mix at most two types, or one type and no GPU: the cost is the lower convex hull of the points (rate,
+        cost) of no GPU (0, 0) and of each type (tau_jk, g_j p_k). The shapes are (N,), (N,) and (N, K).
         """
         speed = self.demands(level)
         busy = self.steps > 0
@@ -77,9 +77,9 @@ class Levels:
         return np.where(busy, costs, 0.0), np.where(busy, growth, 0.0), shares
 
     def proved(self, prices: Floats) -> float:
-        """Return the highest level, short of rounding, that `prices` prove to be too low for any shares in P.
+        """Return the highest level, up to rounding, that `prices` prove infeasible for all shares in P.
 
-        The cost of a level falls with it and is convex, so Newton's method nears the level from below.
+        The cost falls with the level and is convex, so Newton's method approaches the level from below.
         """
         level = float(self.at_best.max())
         prices = np.where(np.isfinite(prices) & (prices > 0), prices, 0.0)
@@ -97,7 +97,7 @@ class Levels:
                 falls = np.where(self.steps > 0, growth * self.demands(level) * self.isolated_s / late, 0.0)
             fall = float(falls[np.isfinite(falls)].sum())
             step = excess / fall if fall > 0 else 0.0
-            # The step is taken if the new level is too low as well, or too high by no more than rounding.
+            # Accept the step if the new level is infeasible too, or feasible by no more than rounding.
             if not step > 4e-16 * level or not self._costs_more(level + step, prices, 1.0 - 1e-14):
                 break
             level += step
@@ -108,7 +108,7 @@ class Levels:
 
     @cached_property
     def bracket(self) -> tuple[float, float]:
-        """Two levels with the best one between them: what even prices prove, and what plain shares reach."""
+        """Lower and upper bound on the best level: proved by even prices, and reached by simple shares."""
         low = self.proved(self.even_prices)
         _, _, shares = self.cheapest(low, self.even_prices)
         used = float((self.gangs @ shares / self.gpus).max())
@@ -118,10 +118,10 @@ class Levels:
         return low, max(low, float(reached.max(initial=low)))
 
     def tangents(self, low: float, high: float, count: int) -> tuple[Indices, Floats, Floats]:
-        """Return lines below what each job with steps to go needs, by its fastest speed, between two levels.
+        """Return lines below the speed that each job with steps left needs between two levels, relative to its fastest.
 
-        Of the jobs, shape (B,), of their slopes over the level and of their values at level 0, shape (B, count): the
-        job's speed by its fastest is at least ``start + slope * level``.
+        Returns the jobs, shape (B,), the slopes over the level and the values at level 0, each of shape (B, count): the
+        job's speed divided by its fastest is at least ``start + slope * level``.
         """
         busy, least = np.flatnonzero(self.steps > 0), self.steps / self.fastest
         relative = least[busy, None]

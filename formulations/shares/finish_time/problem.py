@@ -1,4 +1,4 @@
-"""FinishTimeFairness: shares of GPU time that keep the worst finish-time fairness low (Themis, as Gavel codes it)."""
+"""FinishTimeFairness: shares of GPU time that minimise the worst finish-time fairness (Themis, as Gavel states it)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...program.model import Program
 from ..polytope import GpuShares, SharePolytope
 from .levels import Levels
 
-# Tangents per job of the program, as many as keep its error near 1e-5 where the level is known to a factor of two.
+# Tangents per job of the program; they keep its error near 1e-5 if the level is known to a factor of two.
 TANGENTS = 64
 
 
@@ -25,9 +25,8 @@ TANGENTS = 64
 class FinishTimeFairness(SharePolytope):
     """Minimise ``max_j [t_j + n_j / (tau_j . x_j)] / [C_j + n_j / iso_j]`` over shares x of time on each GPU type.
 
-    The numerator is when job j finishes if it keeps its shares, counted from its arrival; the denominator, when it
-    would have finished alone on its part of the cluster. Shares lie in P = {x >= 0, sum_k x_jk <= 1,
-    sum_j g_j x_jk <= M_k}.
+    The numerator is the finish time of job j since its arrival if it keeps its shares. The denominator is its finish
+    time alone on its part of the cluster. Shares lie in P = {x >= 0, sum_k x_jk <= 1, sum_j g_j x_jk <= M_k}.
 
     Parameters
     ----------
@@ -38,9 +37,9 @@ class FinishTimeFairness(SharePolytope):
     gpus : array_like of int, shape (K,)
         GPUs of each type (M_k), at least 1.
     steps : array_like of float, shape (N,)
-        To go (n_j), at least 0.
+        Steps left of each job (n_j), at least 0.
     elapsed_s : array_like of float, shape (N,)
-        Since the job arrived (t_j), at least 0.
+        Seconds since the job arrived (t_j), at least 0.
     isolated_elapsed_s : array_like of float, shape (N,)
         Seconds that the steps done so far would have taken in isolation (C_j), at least 0.
     isolated_rates : array_like of float, shape (N,)
@@ -49,20 +48,19 @@ class FinishTimeFairness(SharePolytope):
     Raises
     ------
     InvalidInput
-        Naming field, index and value. A job with steps to go needs a type that it can run on, and one without needs
-        some `isolated_elapsed_s`: else its fairness is not a number.
+        Naming field, index and value. A job with steps left needs a type that it can run on; a job without steps left
+        needs a positive `isolated_elapsed_s`, because its fairness is undefined otherwise.
 
     Notes
     -----
     D. Narayanan et al., "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads" (Gavel), OSDI
     2020, Section 4.2, after K. Mahajan et al., "Themis: Fair and Efficient GPU Cluster Scheduling", NSDI 2020. A job
     reaches the level rho if ``tau_j . x_j >= n_j / (rho d_j - t_j)``, d_j the denominator: a convex set in (x, rho).
-    No linear program states it. The form "tangents" puts TANGENTS tangents for each job in its place, a relaxation, and
-    its plan is judged by the true objective; the backend "finish_time" solves it to the last digits.
+    No linear program states it. The form "tangents" is a linear relaxation with TANGENTS tangents for each job; its
+    plan is evaluated with the exact objective. The backend "finish_time" solves the problem to full precision.
 
-    The bound is that of the plan's prices: see :meth:`proved_bound`. Where several plans have the best level, the
-    backend "finish_time" gives the one nearest to the isolated shares (see there); general backends promise none of
-    them.
+    The plan's prices prove the bound: see :meth:`proved_bound`. If several plans have the best level, the backend
+    "finish_time" returns the one nearest to the isolated shares (see there); general backends return any of them.
 
     Examples
     --------
@@ -108,22 +106,24 @@ class FinishTimeFairness(SharePolytope):
         if bad.any():
             at = int(np.flatnonzero(bad)[0])
             why = (
-                "no steps to go and none done: no fairness" if self.isolated_s[at] == 0 else "its time is out of range"
+                "a job without steps left needs a positive isolated_elapsed_s"
+                if self.isolated_s[at] == 0
+                else "its time is out of range"
             )
             raise InvalidInput("steps", float(self.steps[at]), why, index=at)
 
     @cached_property
     def isolated_s(self) -> Floats:
-        """From arrival to finish in isolation (the denominator), shape (N,)."""
+        """Seconds from arrival to finish in isolation (the denominator), shape (N,)."""
         return np.asarray(self.isolated_elapsed_s + self.steps / self.isolated_rates)
 
     @cached_property
     def levels(self) -> Levels:
-        """What a level of fairness asks of each job, and what it costs at given prices."""
+        """Speeds that a level of fairness requires of the jobs, and their costs at given prices."""
         return Levels(self.rates, self.gangs, self.gpus, self.steps, self.elapsed_s, self.isolated_s)
 
     def fairness_at(self, shares: Floats) -> Floats:
-        """Return each job's finish-time fairness at shares, shape (N, K): infinite for a job that would never end."""
+        """Return each job's finish-time fairness at shares, shape (N, K): infinite for a job that never ends."""
         speed = np.einsum("jk,jk->j", self.rates, shares)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             left = np.where(self.steps > 0, self.steps / speed, 0.0)
@@ -137,9 +137,9 @@ class FinishTimeFairness(SharePolytope):
     def proved_bound(self, plan: GpuShares) -> float:
         """Return the level that the plan's prices prove: no shares in P have a lower one, whatever the prices are.
 
-        At a level rho job j must reach a speed, and at prices p (of a type's GPU for all the time) that costs it at
-        least some money; if the jobs' costs exceed the worth of all GPUs, ``p . M``, the level cannot be had. Without
-        prices, every type's GPUs together cost the same.
+        At a level rho job j must reach a speed, which has a least cost at prices p (of a GPU of each type for the whole
+        time). If the jobs' costs exceed the value of all GPUs, ``p . M``, the level is infeasible. If the plan has no
+        prices, all types get the same total price.
         """
         self.check_plan(plan)
         return max(self.levels.bracket[0], self.levels.proved(self.prices_of(plan)))
@@ -150,7 +150,7 @@ class FinishTimeFairness(SharePolytope):
         return ProblemClass.LP
 
     def program(self, form: str = "tangents") -> Program:
-        """Return a linear relaxation: minimise the level, each job's speed above tangents of what it asks for."""
+        """Return a linear relaxation: minimise the level, with job speeds above tangents of the required speeds."""
         self.check_form(form)
         job, kind = self._pairs()
         build = ProgramBuilder(sense="min")

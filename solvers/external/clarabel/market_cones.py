@@ -65,7 +65,7 @@ class MarketCones:
         """State the market in cones; near rho = 0 around an allocation, and `scaled` in units of it."""
         from scipy.sparse import coo_array, csc_array
 
-        buyers, rounds, resources = np.nonzero(market.arithmetic.wants.transpose(0, 2, 1))
+        buyers, rounds, resources = np.nonzero(market.arithmetic.has_demand.transpose(0, 2, 1))
         N, E = market.num_buyers, len(buyers)
         starts = np.flatnonzero(np.diff(buyers * market.num_rounds + rounds, prepend=-1))  # entries of a buyer's round
         counts = np.diff(starts, append=E)

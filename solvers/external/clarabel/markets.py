@@ -81,7 +81,7 @@ class Found:
         """Evaluate the point of a solve and its rounds of proportional sharing; the split replaces a point with nan."""
         market = self.market
         split = (market.budgets / market.total_budget)[:, None, None] * market.capacities
-        split = np.where(market.arithmetic.wants, split, 0.0)
+        split = np.where(market.arithmetic.has_demand, split, 0.0)
         if not (np.isfinite(allocation).all() and np.isfinite(prices).all()):
             allocation, prices = split, np.ones_like(prices)
         mixed = (1.0 - MIXED) * np.clip(allocation, 0.0, market.capacities) + MIXED * split
@@ -116,9 +116,9 @@ def spending(market: VolatileFisherMarket, allocation: Floats, prices: Floats) -
     oscillates, it is demand at the prices. The equilibrium is a fixed point of both, and attracts nearby points.
     """
     if market.rho is None or market.rho > 0:
-        claims = market.arithmetic.claims(allocation)
+        claims = market.arithmetic.contributions(allocation)
     else:
-        rho, wants = market.rho, market.arithmetic.wants
+        rho, wants = market.rho, market.arithmetic.has_demand
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = (np.log(market.utilities) - rho * np.log(prices)) / (1.0 - rho)  # log of w^sigma p^(1 - sigma)
         terms = np.where(wants, terms, -np.inf)

@@ -43,7 +43,7 @@ class NormalizedMarket:
 
     def __init__(self, market: FisherMarket) -> None:
         self.market = market
-        self.goods = np.flatnonzero(market.wanted)
+        self.goods = np.flatnonzero(market.in_demand)
         self.num_buyers, self.num_goods = market.num_buyers, len(self.goods)
         self.budgets = market.budgets / market.total_budget
         table: Any = market.utilities

@@ -70,7 +70,7 @@ class ScaledLeontief:
             buyers = slice(first, min(first + size, count))
             needs, units = self._needs(buyers)
             served = units > 0
-            self.representable &= bool(np.isfinite(units).all() and (served == market.served[buyers].T).all())
+            self.representable &= bool(np.isfinite(units).all() and (served == market.active[buyers].T).all())
             least = np.where(served, units, np.inf).min(axis=0)
             yields = np.divide(least, units, out=np.zeros_like(units), where=served)
             logs[buyers] = -np.log(least)

@@ -268,7 +268,7 @@ def _allocation(market: FisherMarket, shares: Any) -> Any:
 
 def _mixed(market: Any, bids: Floats) -> Floats:
     """Return bids with a small part of every budget on every wanted good: a bid of 0 never grows."""
-    wants = market.arithmetic.wants
+    wants = market.arithmetic.has_demand
     even = wants / wants.sum(axis=(1, 2), keepdims=True) * market.budgets[:, None, None]
     total = bids.sum(axis=(1, 2), keepdims=True)
     bids = np.where(wants, bids, 0.0) * (market.budgets[:, None, None] / np.where(total > 0, total, 1.0))

@@ -48,14 +48,14 @@ def respond_rounds(
     most = damping = 1.0 / (1.0 - min(rho, 0.0))
     if start is None:
         even = np.broadcast_to(market.capacities / market.num_buyers, market.shape)
-        start = _claimed(arithmetic.claims(even), budgets)
-    bids = np.where(arithmetic.wants, start, 0.0)
+        start = _claimed(arithmetic.contributions(even), budgets)
+    bids = np.where(arithmetic.has_demand, start, 0.0)
     bound, welfare, last, late = math.inf, -math.inf, -math.inf, False
     prices, shares = bids.sum(axis=0), bids
     for number in range(max_rounds + 1):
         money = bids.sum(axis=0)
         allocation = bids / np.where(money > 0, money, 1.0) * market.capacities
-        claims = arithmetic.claims(allocation)
+        claims = arithmetic.contributions(allocation)
         now = market.welfare(claims.sum(axis=(1, 2)))
         damping = min(most, damping * RELEASED) if now >= last else damping * DAMPED
         last = now

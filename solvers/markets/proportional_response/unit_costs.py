@@ -29,10 +29,10 @@ class RoundCosts:
     """
 
     def __init__(self, market: VolatileFisherMarket) -> None:
-        wants: NDArray[np.bool_] = market.arithmetic.wants
+        wants: NDArray[np.bool_] = market.arithmetic.has_demand
         self.weights = np.ascontiguousarray(np.moveaxis(np.where(wants, market.utilities, 0.0), 2, 0))
-        self.served = np.ascontiguousarray(market.served.T)
-        self.wanted = np.ascontiguousarray(market.wanted.T)
+        self.served = np.ascontiguousarray(market.active.T)
+        self.wanted = np.ascontiguousarray(market.in_demand.T)
         rho = market.rho
         self.power = 0.0 if rho is None else -rho / (1.0 - rho)  # 1 - elasticity
         self.elasticity = 1.0 - self.power

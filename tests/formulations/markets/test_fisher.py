@@ -49,7 +49,7 @@ def rational(table):
         ("utilities", np.ones((1, 2, 2)), "utilities = 'array of shape (1, 2, 2)': must have 2 dimension(s)"),
         ("utilities", [[], []], "utilities = '[]': must not be empty"),
         ("utilities", np.ones((0, 2)), "utilities = '[]': must not be empty"),
-        ("utilities", [[2.0, 1.0], [0.0, 0.0]], "utilities[1] = 0.0: the buyer wants nothing"),
+        ("utilities", [[2.0, 1.0], [0.0, 0.0]], "utilities[1] = 0.0: the buyer needs a good of positive utility"),
         ("utilities", [[2.0, 1e308], [1.0, 3.0]], "utilities[0] = inf: worth of all goods must be finite"),
         ("budgets", [1.0, 0.0], "budgets[1] = 0.0: must be greater than 0"),
         ("budgets", [-1.0, 1.0], "budgets[0] = -1.0: must be greater than 0"),
@@ -86,7 +86,7 @@ def test_bad_input_names_field_index_and_value(field, value, message):
         (csr_array([[2.0, math.nan], [0.0, 3.0]]), "utilities[0, 1] = nan: must be finite"),
         (csr_array([[0.0, 2.0], [0.0, math.inf]]), "utilities[1, 1] = inf: must be finite"),
         (csc_matrix([[0.0, 2.0], [-1.0, 0.0]]), "utilities[1, 0] = -1.0: at least 0"),
-        (csr_array([[0.0, 2.0], [0.0, 0.0]]), "utilities[1] = 0.0: the buyer wants nothing"),
+        (csr_array([[0.0, 2.0], [0.0, 0.0]]), "utilities[1] = 0.0: the buyer needs a good of positive utility"),
         (csr_array(np.eye(2, dtype=bool)), "utilities = bool: must be numbers"),
         (csr_array(np.eye(2) * 1j), "utilities = complex128: must be numbers"),
         (csr_array((0, 2)), "utilities = (0, 2): must not be empty"),
@@ -142,7 +142,7 @@ def test_stored_zeros_and_duplicates_of_a_sparse_table_are_tidied():
     market = eq.FisherMarket(table, [1.0, 1.0])
     assert market.utilities.nnz == 2
     assert market.utilities.toarray().tolist() == [[0.0, 2.0, 0.0], [3.0, 0.0, 0.0]]
-    assert market.wanted.tolist() == [True, True, False]
+    assert market.in_demand.tolist() == [True, True, False]
     assert repr(market) == "<FisherMarket: 2 buyers, 3 goods, 2 wanted pairs>"
 
 
@@ -181,16 +181,16 @@ def test_a_unit_of_utility_costs_the_least_price_per_worth(data, market):
 
 
 @given(st.data(), fisher_markets())
-def test_implied_prices_are_what_the_keenest_or_the_owners_would_pay(data, market):
+def test_implied_prices_are_what_the_highest_bidders_or_the_holders_would_pay(data, market):
     x = data.draw(allocations(market, serving=True))
     table, utilities = rational(market.utilities), [Fraction(u) for u in market.utilities_at(x).tolist()]
     rates = [Fraction(b) / u for b, u in zip(market.budgets.tolist(), utilities, strict=True)]
     slopes = [[u * rate for u in row] for row, rate in zip(table, rates, strict=True)]
     owned = [[a / Fraction(c) for a, c in zip(row, market.capacities.tolist(), strict=True)] for row in rational(x)]
-    keenest = [max(column) for column in zip(*slopes, strict=True)]
+    highest = [max(column) for column in zip(*slopes, strict=True)]
     pairs = zip(zip(*slopes, strict=True), zip(*owned, strict=True), strict=True)
     mean = [sum(slope * part for slope, part in zip(*pair, strict=True)) for pair in pairs]
-    candidates = [[float(price) for price in prices] for prices in (keenest, mean)]
+    candidates = [[float(price) for price in prices] for prices in (highest, mean)]
     prices = market.implied_prices(x)
     assert any(prices == pytest.approx(each, rel=1e-13) for each in candidates)
     least = min(market.bound_at(np.array(each)) for each in candidates)
@@ -209,7 +209,7 @@ def test_sparse_and_dense_say_the_same(data, market):
     twin = eq.FisherMarket(market.utilities.toarray(), market.budgets, market.capacities)
     x = data.draw(allocations(market))
     prices = np.array(data.draw(st.lists(PRICES, min_size=market.num_goods, max_size=market.num_goods)))
-    assert market.wanted.tolist() == twin.wanted.tolist()
+    assert market.in_demand.tolist() == twin.in_demand.tolist()
     assert market.largest.tolist() == twin.largest.tolist()
     assert market.unit_costs(prices).tolist() == twin.unit_costs(prices).tolist()
     assert market.bound_at(prices) == twin.bound_at(prices)

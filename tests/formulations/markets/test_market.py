@@ -53,7 +53,7 @@ def test_the_bound_is_of_the_prices_ratios_alone(data, market):
 def test_normal_prices_cost_all_money_and_only_wanted_goods_have_one(data, market):
     prices = market.normal_prices(prices_for(data, market))
     assert math.fsum((prices * market.capacities).ravel()) == pytest.approx(market.total_budget, rel=1e-14)
-    assert ((prices > 0) == market.wanted).all()
+    assert ((prices > 0) == market.in_demand).all()
     assert np.isfinite(prices).all()
     assert market.normal_prices(prices) == pytest.approx(prices, rel=1e-13)
 
@@ -61,7 +61,7 @@ def test_normal_prices_cost_all_money_and_only_wanted_goods_have_one(data, marke
 @given(st.data(), MARKETS)
 def test_the_price_of_what_nobody_wants_changes_nothing(data, market):
     prices = prices_for(data, market)
-    dear = np.where(market.wanted, prices, data.draw(PRICES))
+    dear = np.where(market.in_demand, prices, data.draw(PRICES))
     assert market.normal_prices(dear).tolist() == market.normal_prices(prices).tolist()
     assert market.bound_at(dear) == market.bound_at(prices)
 

@@ -78,8 +78,8 @@ def test_no_bundle_is_cheaper_than_the_unit_cost_and_one_costs_just_that(family,
     x = data.draw(allocations(market))
     costs, rates = market.arithmetic.unit_costs(prices), market.arithmetic.rates(x)
     for i, t, row, productivity in cells(market):
-        assert market.served[i, t] == (any(row) and productivity != 0)
-        if not market.served[i, t]:
+        assert market.active[i, t] == (any(row) and productivity != 0)
+        if not market.active[i, t]:
             assert costs[i, t] == math.inf
             continue
         paid = math.fsum(prices[:, t] * x[i, :, t])
@@ -96,9 +96,9 @@ def test_claims_add_up_to_the_utility_of_each_round(family, data):
     """Euler's theorem for functions of degree one."""
     market = data.draw(volatile_markets(family))
     x = data.draw(allocations(market))
-    claims = market.arithmetic.claims(x)
+    claims = market.arithmetic.contributions(x)
     assert (claims >= 0).all()
-    assert not claims[~market.arithmetic.wants].any()
+    assert not claims[~market.arithmetic.has_demand].any()
     assert claims.sum(axis=1) == pytest.approx(market.arithmetic.rates(x), rel=1e-14)
 
 
@@ -107,7 +107,7 @@ def test_claims_add_up_to_the_utility_of_each_round(family, data):
 def test_claims_are_amounts_times_slopes(family, data):
     market = data.draw(volatile_markets(family, max_buyers=2, max_resources=3, max_rounds=2))
     x = data.draw(allocations(market, serving=True))
-    claims, rates = market.arithmetic.claims(x), market.arithmetic.rates(x)
+    claims, rates = market.arithmetic.contributions(x), market.arithmetic.rates(x)
     for j in range(market.num_resources):
         step = 1e-5
         more, less = x.copy(), x.copy()
@@ -140,7 +140,7 @@ def test_ces_meets_cobb_douglas_at_zero(rho):
     ces, limit = Ces(WEIGHTS, ONE, rho), CobbDouglas(WEIGHTS, ONE)
     assert ces.rates(AMOUNTS) == pytest.approx(limit.rates(AMOUNTS), rel=1e-6)
     assert ces.unit_costs(PRICE) == pytest.approx(limit.unit_costs(PRICE), rel=1e-6)
-    assert ces.claims(AMOUNTS) == pytest.approx(limit.claims(AMOUNTS), rel=1e-5)
+    assert ces.contributions(AMOUNTS) == pytest.approx(limit.contributions(AMOUNTS), rel=1e-5)
     # The first-order term is rho/2 times the variance of the logarithms: even that is there to six digits.
     logs = np.log(AMOUNTS[0, :2, 0])
     variance = 0.25 * 0.75 * (logs[0] - logs[1]) ** 2
@@ -168,7 +168,9 @@ def test_ces_meets_leontief_far_below_zero():
 def test_far_scales_keep_their_digits(family, scale):
     assert family.rates(scale * AMOUNTS) == pytest.approx(scale * family.rates(AMOUNTS), rel=1e-7, abs=0)
     assert family.unit_costs(scale * PRICE) == pytest.approx(scale * family.unit_costs(PRICE), rel=1e-7, abs=0)
-    assert family.claims(scale * AMOUNTS) == pytest.approx(scale * family.claims(AMOUNTS), rel=1e-7, abs=0)
+    assert family.contributions(scale * AMOUNTS) == pytest.approx(
+        scale * family.contributions(AMOUNTS), rel=1e-7, abs=0
+    )
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,7 @@ def test_none_of_a_wanted_resource(family, rates, claims):
         x = AMOUNTS.copy()
         x[0, 0, 0] = lacking  # of less than nothing there is no power: it counts as nothing
         assert family.rates(x)[0, 0] == pytest.approx(rates, rel=1e-15)
-        assert family.claims(x)[0, :, 0] == pytest.approx(claims, rel=1e-15)
+        assert family.contributions(x)[0, :, 0] == pytest.approx(claims, rel=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +211,7 @@ def test_a_wanted_resource_for_nothing(family, cost):
 @given(data=st.data())
 def test_no_number_is_passed_off_as_one(family, data):
     market = data.draw(volatile_markets(family))
-    i, j, t = np.argwhere(market.arithmetic.wants)[0]
+    i, j, t = np.argwhere(market.arithmetic.has_demand)[0]
     x = data.draw(allocations(market, serving=True))
     x[i, j, t] = math.nan
     assert math.isnan(market.utilities_at(x)[i])
@@ -221,7 +223,7 @@ def test_the_scarcest_resource_is_the_one_most_used_of_its_capacity():
         requirements=[[[1.0], [1.0]]], budgets=[2.0], capacities=[[1.0], [100.0]], family="leontief"
     )
     x = np.array([[[1.0], [50.0]]])
-    assert market.arithmetic.claims(x).tolist() == [[[1.0], [0.0]]]
+    assert market.arithmetic.contributions(x).tolist() == [[[1.0], [0.0]]]
     plan = market.equilibrium(x)
     assert plan.prices.ravel() == pytest.approx([2.0, 0.0], abs=1e-10)
     assert market.proved_bound(plan) == pytest.approx(market.welfare(plan.utilities), abs=1e-9)

@@ -36,18 +36,30 @@ def table_with(value, at=(0, 1, 0), table=LINEAR["utilities"]):
         (LINEAR, {"family": "Linear"}, "family = 'Linear': must be one of linear, leontief, ces, cobb-douglas"),
         (LINEAR, {"family": None}, "family = None: must be one of linear, leontief, ces, cobb-douglas"),
         (LINEAR, {"family": ["linear"]}, "family = ['linear']: must be one of linear, leontief, ces, cobb-douglas"),
-        (LINEAR, {"family": "leontief"}, "utilities = 'given': a leontief market has requirements"),
-        (LEONTIEF, {"family": "ces"}, "requirements = 'given': a ces market has utilities"),
-        (LINEAR, {"requirements": WEIGHTS}, "requirements = 'given': a linear market has utilities"),
+        (
+            LINEAR,
+            {"family": "leontief"},
+            "utilities = 'given': a leontief market takes requirements: leave utilities out",
+        ),
+        (LEONTIEF, {"family": "ces"}, "requirements = 'given': a ces market takes utilities: leave requirements out"),
+        (
+            LINEAR,
+            {"requirements": WEIGHTS},
+            "requirements = 'given': a linear market takes utilities: leave requirements out",
+        ),
         (LINEAR, {"utilities": None}, "utilities = None: a linear market needs them"),
         (LEONTIEF, {"requirements": None}, "requirements = None: a leontief market needs them"),
-        (LINEAR, {"rho": 0.5}, "rho = 0.5: a linear market has none"),
-        (COBB, {"rho": 0.5}, "rho = 0.5: a cobb-douglas market has none"),
-        (LINEAR, {"productivity": [[1.0, 1.0]] * 2}, "productivity = 'given': a linear market has it in its utilities"),
+        (LINEAR, {"rho": 0.5}, "rho = 0.5: a linear market has no rho: leave it out"),
+        (COBB, {"rho": 0.5}, "rho = 0.5: a cobb-douglas market has no rho: leave it out"),
+        (
+            LINEAR,
+            {"productivity": [[1.0, 1.0]] * 2},
+            "productivity = 'given': a linear market includes it in its utilities: leave it out",
+        ),
         (
             LEONTIEF,
             {"productivity": [[1.0, 1.0]] * 2},
-            "productivity = 'given': a leontief market has it in its requirements",
+            "productivity = 'given': a leontief market includes it in its requirements: leave it out",
         ),
         # Data.
         (LINEAR, {"utilities": table_with(math.nan)}, "utilities[0, 1, 0] = nan: must be finite"),
@@ -58,10 +70,22 @@ def table_with(value, at=(0, 1, 0), table=LINEAR["utilities"]):
         (LINEAR, {"utilities": "1"}, "utilities = '1': must be a sequence of numbers, not text"),
         (LINEAR, {"utilities": [[1.0, 2.0]]}, "utilities = 'array of shape (1, 2)': must have 3 dimension(s)"),
         (LINEAR, {"utilities": np.ones((2, 0, 2))}, "utilities = '[]': must not be empty"),
-        (LINEAR, {"utilities": [[[1.0]], [[0.0]]]}, "utilities[1] = 0.0: no round serves this buyer"),
+        (
+            LINEAR,
+            {"utilities": [[[1.0]], [[0.0]]]},
+            "utilities[1] = 0.0: the buyer needs a round with a positive entry",
+        ),
         (LEONTIEF, {"requirements": table_with(-0.5)}, "requirements[0, 1, 0] = -0.5: at least 0"),
-        (LEONTIEF, {"requirements": [[[0.0]], [[1.0]]]}, "requirements[0] = 0.0: no round serves this buyer"),
-        (CES, {"productivity": [[1.0, 1.0], [0.0, 0.0]]}, "utilities[1] = 0.0: no round serves this buyer"),
+        (
+            LEONTIEF,
+            {"requirements": [[[0.0]], [[1.0]]]},
+            "requirements[0] = 0.0: the buyer needs a round with a positive entry",
+        ),
+        (
+            CES,
+            {"productivity": [[1.0, 1.0], [0.0, 0.0]]},
+            "utilities[1] = 0.0: the buyer needs a round with a positive entry",
+        ),
         # Budgets and capacities.
         (LINEAR, {"budgets": [0.0, 1.0]}, "budgets[0] = 0.0: must be greater than 0"),
         (LINEAR, {"budgets": [1.0, -1.0]}, "budgets[1] = -1.0: must be greater than 0"),
@@ -74,11 +98,15 @@ def table_with(value, at=(0, 1, 0), table=LINEAR["utilities"]):
         (LINEAR, {"capacities": [1.0, 1.0]}, "capacities = 'array of shape (2,)': must have 2 dimension(s)"),
         (LINEAR, {"capacities": [[1.0, "1"], [1.0, 1.0]]}, "capacities[0, 1] = '1': must be a number"),
         # CES and Cobb-Douglas.
-        (CES, {"rho": None}, "rho = None: a ces market needs it"),
+        (CES, {"rho": None}, "rho = None: a ces market needs it: a number below 1 and not 0"),
         (CES, {"rho": 1.0}, "rho = 1.0: must be less than 1; at 1 the family is 'linear'"),
         (CES, {"rho": 2}, "rho = 2.0: must be less than 1; at 1 the family is 'linear'"),
-        (CES, {"rho": 0}, "rho = 0.0: must be 1e-06 from 0 or more; at 0 the family is 'cobb-douglas'"),
-        (CES, {"rho": -1e-9}, "rho = -1e-09: must be 1e-06 from 0 or more; at 0 the family is 'cobb-douglas'"),
+        (CES, {"rho": 0}, "rho = 0.0: its absolute value must be at least 1e-06; at 0 the family is 'cobb-douglas'"),
+        (
+            CES,
+            {"rho": -1e-9},
+            "rho = -1e-09: its absolute value must be at least 1e-06; at 0 the family is 'cobb-douglas'",
+        ),
         (CES, {"rho": math.nan}, "rho = nan: must be finite"),
         (CES, {"rho": -math.inf}, "rho = -inf: must be finite"),
         (CES, {"rho": True}, "rho = True: must be a number"),
@@ -91,7 +119,7 @@ def table_with(value, at=(0, 1, 0), table=LINEAR["utilities"]):
             COBB,
             {"utilities": table_with(0.25, table=WEIGHTS)},
             "utilities[0, 0] = 0.75: the weights of a round must sum to 1 "
-            "(what a round yields goes into productivity); summed over resources of buyer 0 in round 0",
+            "(use productivity to scale the utility of a round); summed over resources of buyer 0 in round 0",
         ),
         (CES, {"utilities": table_with(-0.5, table=WEIGHTS)}, "utilities[0, 1, 0] = -0.5: at least 0"),
     ],
@@ -137,7 +165,7 @@ def test_a_round_that_serves_nobody_yields_nothing_whatever_its_productivity():
         weights[0, :, 0] = 0.0
         market = eq.VolatileFisherMarket(**(changes | {"utilities": weights}))
         assert market.arithmetic.rates(np.ones((2, 2, 2)))[0, 0] == 0.0
-        assert market.served.tolist() == [[False, True], [True, True]]
+        assert market.active.tolist() == [[False, True], [True, True]]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -169,7 +197,7 @@ def test_a_linear_market_is_static_with_resource_and_round_as_goods(data, market
     assert static.utilities_at(flat) == pytest.approx(market.utilities_at(x), rel=1e-14)
     assert static.unit_costs(prices) == pytest.approx(market.unit_costs(shaped), rel=1e-14)
     assert static.bound_at(prices) == pytest.approx(market.bound_at(shaped), rel=1e-13, abs=1e-13)
-    assert static.wanted.tolist() == market.wanted.ravel().tolist()
+    assert static.in_demand.tolist() == market.in_demand.ravel().tolist()
     plan, its = market.equilibrium(x), static.equilibrium(flat)
     assert plan.prices.ravel().tolist() == its.prices.tolist()
     assert market.encode(plan).tolist() == static.encode(its).tolist()
@@ -179,7 +207,7 @@ def test_a_linear_market_is_static_with_resource_and_round_as_goods(data, market
 @given(data=st.data())
 def test_the_other_families_are_no_static_market(family, data):
     market = data.draw(volatile_markets(family))
-    with pytest.raises(eq.UnsupportedProblem, match=f"a {family} market is no static one"):
+    with pytest.raises(eq.UnsupportedProblem, match=f"a {family} market has no static form"):
         _ = market.static
 
 
@@ -194,7 +222,7 @@ def test_the_program_says_what_the_arithmetic_says(family, data):
         assert program.num_columns == np.count_nonzero(market.utilities)
         assert len(program.matrix.values) + len(program.log_matrix.values) == market.program_size()
     else:
-        assert program.num_columns == np.count_nonzero(market.served)
+        assert program.num_columns == np.count_nonzero(market.active)
         assert len(program.matrix.values) + len(program.log_matrix.values) <= market.program_size()
     assert program.residuals_at(values).worst <= 1e-14
     most = market.utilities_at(np.broadcast_to(market.capacities, market.shape))
@@ -206,7 +234,7 @@ def test_the_program_says_what_the_arithmetic_says(family, data):
     assert market.encode(again) == pytest.approx(values, rel=1e-13)
     duals = np.arange(1.0, 1.0 + market.capacities.size)
     prices = market.decode(values, duals).prices
-    asked = market.normal_prices(duals.reshape(market.wanted.shape) / market.capacities)
+    asked = market.normal_prices(duals.reshape(market.in_demand.shape) / market.capacities)
     if market.bound_at(prices) < market.bound_at(asked):  # what the allocation implies proves more
         asked = market.normal_prices(market.implied_prices(again.allocation))
     assert prices == pytest.approx(asked, rel=1e-12)
@@ -235,3 +263,11 @@ def test_it_says_what_it_is():
     market = eq.VolatileFisherMarket(**CES)
     assert repr(market) == "<VolatileFisherMarket, ces: 2 buyers, 2 resources, 2 rounds>"
     assert (market.num_buyers, market.num_resources, market.num_rounds) == market.shape == (2, 2, 2)
+
+
+def test_former_names_warn_and_give_the_same():
+    market = eq.VolatileFisherMarket(**LINEAR)
+    with pytest.warns(DeprecationWarning, match="in_demand"):
+        assert market.wanted.tolist() == market.in_demand.tolist()
+    with pytest.warns(DeprecationWarning, match="active"):
+        assert market.served.tolist() == market.active.tolist()

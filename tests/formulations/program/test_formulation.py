@@ -129,7 +129,7 @@ def test_the_smallest_formulation_is_solved_in_each_form():
 def test_a_form_that_it_does_not_have_is_named():
     with pytest.raises(eq.InvalidInput, match="form = 'other': must be one of plain, same"):
         eq.solve(Smallest(), form="other")
-    with pytest.raises(eq.InvalidInput, match="form = 'plain': a NoProgram has no program: leave it out"):
+    with pytest.raises(eq.InvalidInput, match="form = 'plain': a NoProgram has no program: leave form out"):
         eq.solve(NoProgram(), form="plain")
 
 

@@ -228,7 +228,7 @@ def test_values_of_a_model_that_is_not_solved():
 
 
 def test_values_of_another_programs_model():
-    with pytest.raises(eq.InvalidInput, match=r"lacks a variable of a: it is not of this program"):
+    with pytest.raises(eq.InvalidInput, match=r"lacks a variable of a: it belongs to another program"):
         random_program(1, "max").values_from_pyomo(empty_rows(0, 0).to_pyomo())
 
 

@@ -182,7 +182,7 @@ def test_planted_markets_are_in_equilibrium_and_what_is_drawn_has_every_edge():
         for k in range(300):
             drawn = KINDS[kind](np.random.default_rng([0, k]))
             market, budgets = drawn.market, drawn.market.budgets
-            data = drawn.market.wanted
+            data = drawn.market.in_demand
             edges = {
                 "one buyer": len(budgets) == 1,
                 "one round": data.shape[-1] == 1,

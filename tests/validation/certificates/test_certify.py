@@ -68,12 +68,12 @@ def by_response(market):
     """Return an equilibrium by proportional response, damped where goods are complements."""
     damping = 1.0 if market.rho is None else min(1.0, 1.0 / (1.0 - market.rho))
     budgets = market.budgets[:, None, None]
-    bids = budgets * market.arithmetic.wants
+    bids = budgets * market.arithmetic.has_demand
     for _ in range(5000):
         bids = bids * budgets / bids.sum(axis=(1, 2), keepdims=True)
         prices = bids.sum(axis=0) / market.capacities
         allocation = bids / np.where(prices > 0, prices, 1.0)
-        claims = market.arithmetic.claims(allocation)
+        claims = market.arithmetic.contributions(allocation)
         bids = (claims / claims.sum(axis=(1, 2), keepdims=True)) ** damping * bids ** (1.0 - damping)
     plan = market.equilibrium(allocation, prices)
     assert MarketState(market, plan).measured_gap < GAP / 2
@@ -105,7 +105,7 @@ def corruption(change):
     def corrupt(market, plan):
         allocation = plan.allocation if isinstance(plan.allocation, np.ndarray) else plan.allocation.toarray()
         flat, prices = allocation.reshape(market.num_buyers, -1).copy(), plan.prices.ravel().copy()
-        wanted, capacities = market.wanted.ravel(), market.capacities.ravel()
+        wanted, capacities = market.in_demand.ravel(), market.capacities.ravel()
         result = change(flat, prices, wanted, capacities)
         flat = flat if result is None else result
         whole = flat.reshape(allocation.shape)

@@ -42,8 +42,8 @@ def test_it_closes_and_is_an_equilibrium_to_the_last_digit(market, backend):
     worth = [[Fraction(u) for u in row] for row in market.utilities]
     for k, capacity in enumerate(market.capacities):
         sold = sum(amount.get((i, k), Fraction(0)) for i in range(market.num_buyers))
-        assert sold == (Fraction(capacity) if market.wanted[k] else 0)
-        assert (price[k] > 0) == market.wanted[k]
+        assert sold == (Fraction(capacity) if market.in_demand[k] else 0)
+        assert (price[k] > 0) == market.in_demand[k]
     for i, budget in enumerate(market.budgets):
         assert sum(amount.get((i, k), Fraction(0)) * price[k] for k in range(market.num_goods)) == Fraction(budget)
         for k, other in product(range(market.num_goods), repeat=2):

@@ -152,7 +152,7 @@ def test_the_enumerated_equilibrium_is_one(market):
     worth = [[Fraction(value) for value in row] for row in table.tolist()]
     sold = [sum(money for (_, k), money in found.spending.items() if k == good) for good in range(market.num_goods)]
     for good, price in enumerate(found.prices):
-        assert (price > 0) == market.wanted[good]
+        assert (price > 0) == market.in_demand[good]
         assert sold[good] == price * Fraction(market.capacities[good])
     for buyer, budget in enumerate(market.budgets.tolist()):
         mine = {k: money for (i, k), money in found.spending.items() if i == buyer}

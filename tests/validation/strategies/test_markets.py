@@ -32,7 +32,7 @@ def identical(market):
 @pytest.mark.parametrize(
     "wanted",
     [
-        lambda market: not market.wanted.all(),
+        lambda market: not market.in_demand.all(),
         lambda market: market.num_goods > 2 and ((table(market) > 0).sum(axis=1) == 1).any(),
         identical,
         lambda market: market.num_buyers > 2 and market.num_goods > 2 and table(market).min() == table(market).max(),
@@ -53,9 +53,9 @@ def test_fisher_markets_have_every_edge(wanted):
     "wanted",
     [
         lambda market: market.num_rounds == 1 and market.num_buyers > 1,
-        lambda market: market.num_rounds > 1 and not market.served.any(axis=0).all(),
-        lambda market: not market.served.all() and market.served.any(axis=0).all(),
-        lambda market: not market.wanted.any(axis=1).all(),
+        lambda market: market.num_rounds > 1 and not market.active.any(axis=0).all(),
+        lambda market: not market.active.all() and market.active.any(axis=0).all(),
+        lambda market: not market.in_demand.any(axis=1).all(),
         lambda market: market.budgets.max() / market.budgets.min() >= 1e9,
         lambda market: (market.capacities != 1).any(),
     ],

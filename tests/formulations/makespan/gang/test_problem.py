@@ -204,9 +204,9 @@ def test_the_bounds_hold_and_are_no_less_than_the_plain_ones(data):
         ([0, 0], [1, 1], 2, 0, "no work"),
         ([5, 1], [1, 1], 4, 5, "the longest job"),
         ([2, 2, 2], [1, 1, 1], 2, 3, "GPUs in total"),
-        ([1, 1, 1], [2, 2, 2], 3, 3, "rounded widths"),
+        ([1, 1, 1], [2, 2, 2], 3, 3, "rounded gang sizes"),
         ([3, 2], [3, 2], 4, 5, "jobs that exclude each other"),
-        ([1, 1, 1, 1], [7, 7, 7, 4], 10, 4, "widths that leave no room"),
+        ([1, 1, 1, 1], [7, 7, 7, 4], 10, 4, "gangs too large to share a round"),
     ],
 )
 def test_which_bound_counts(rounds, gangs, gpus, bound, why):
@@ -332,7 +332,7 @@ def test_own_options_there_are_none():
 
 def test_too_many_patterns_are_refused():
     problem = eq.GangMakespan(rounds=[3] * 400, gangs=list(range(1, 41)) * 10, gpus=200)
-    with pytest.raises(eq.InvalidInput, match="sets of widths fill a round"):
+    with pytest.raises(eq.InvalidInput, match="patterns of gangs fill a round"):
         problem.program("patterns")
     assert eq.solve(problem, time_limit=20.0).plan is not None
 

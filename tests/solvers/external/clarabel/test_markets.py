@@ -181,7 +181,7 @@ def test_far_below_zero_it_is_the_leontief_market():
     for seed in range(3):
         base = drawn(seed, rho=rho)
         with np.errstate(divide="ignore", invalid="ignore"):
-            needs = np.where(base.arithmetic.wants, 1.0 / base.productivity[:, None, :], 0.0)
+            needs = np.where(base.arithmetic.has_demand, 1.0 / base.productivity[:, None, :], 0.0)
         leontief = eq.VolatileFisherMarket(
             requirements=needs, budgets=base.budgets, capacities=base.capacities, family="leontief"
         )
@@ -222,7 +222,7 @@ def test_what_nobody_wants_is_free_and_rounds_that_serve_nobody_are_left_out():
 def test_one_buyer_takes_everything_it_wants():
     market = drawn(5, (1, 3, 4), rho=0.3)
     plan = solve(market).require_optimal()
-    assert plan.allocation[0] == pytest.approx(np.where(market.wanted, market.capacities, 0.0), rel=1e-5)
+    assert plan.allocation[0] == pytest.approx(np.where(market.in_demand, market.capacities, 0.0), rel=1e-5)
 
 
 # -- Options, and honest ends ------------------------------------------------------------------------------------------

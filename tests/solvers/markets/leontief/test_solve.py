@@ -102,7 +102,7 @@ def test_the_conditions_of_the_optimum_hold(buyers, resources, rounds):
     assert slack.min() >= 0
     assert (plan.prices * slack).sum() <= 1e-8 * budget
     worth = (problem.budgets / rates.sum(axis=1))[:, None]
-    reduced = np.where(problem.served, problem.arithmetic.unit_costs(plan.prices) - worth, 0.0)
+    reduced = np.where(problem.active, problem.arithmetic.unit_costs(plan.prices) - worth, 0.0)
     # A gap g leaves a buyer's dearest price and worth apart by about sqrt(2 g B / B_i), as logarithms are flat there.
     apart = np.sqrt(2e-9 * budget / problem.budgets)[:, None]
     assert (reduced >= -2 * apart * worth).all()
@@ -261,7 +261,7 @@ def test_progress_and_log(capsys):
 def test_memory_stays_within_four_times_the_data():
     """The market itself is one of the four."""
     problem = random_leontief_market(10_000, 3, 20)
-    assert problem.served.any()
+    assert problem.active.any()
     tracemalloc.start()
     try:
         solved(problem, 1e-3)

@@ -104,7 +104,7 @@ def test_rounds_equal_those_of_plain_python(sparse):
 def test_every_round_spends_the_budgets_and_a_plain_one_never_raises_the_potential(seed, sparse):
     market = linear_market(np.random.default_rng(seed), sparse)
     entries, state, last = entries_of(market), State(1.0, np.zeros(market.num_goods)), math.inf
-    wanted = np.asarray(market.wanted)
+    wanted = np.asarray(market.in_demand)
     for _ in range(12):
         bids, prices, linear = bids_of(entries, state)
         np.testing.assert_allclose(bids.sum(axis=1), market.budgets / market.total_budget, rtol=1e-12)
