@@ -125,10 +125,10 @@ def makespan_bound_s(
     """
     remaining = as_reals("remaining_s", remaining_s, minimum=0.0, empty=True)
     gpus = as_integer("gpus", gpus, minimum=1)
-    widths = np.ones(remaining.shape, dtype=np.int64)
+    gang_gpus = np.ones(remaining.shape, dtype=np.int64)
     if gangs is not None:
-        widths = as_integers("gangs", gangs, minimum=1, shape=remaining.shape, empty=True)
+        gang_gpus = as_integers("gangs", gangs, minimum=1, shape=remaining.shape, empty=True)
     if remaining.size == 0:
         return 0.0
-    work = widths @ remaining if as_flag("gang_weighted", gang_weighted) else remaining.sum()
+    work = gang_gpus @ remaining if as_flag("gang_weighted", gang_weighted) else remaining.sum()
     return max(float(work) / gpus, float(remaining.max()))

@@ -9,7 +9,7 @@ from ...simulation.job_state import JobState
 ACCORDION_REGIMES = 2
 
 # Epochs are sums of floats: less than this share of all is rounding.
-_DUST = 1e-9
+_EMPTY_SHARE = 1e-9
 
 
 def next_batch_size(state: JobState, current: int) -> int | None:
@@ -72,17 +72,17 @@ def tidy(regimes: list[tuple[int, float]], total_epochs: float) -> tuple[tuple[i
     regime after it, or for the last one to the one before.
     """
     kept: list[tuple[int, float]] = []
-    dust = 0.0
+    carried = 0.0
     for size, epochs in regimes:
-        if epochs <= _DUST * total_epochs:
-            dust += epochs
+        if epochs <= _EMPTY_SHARE * total_epochs:
+            carried += epochs
         elif kept and kept[-1][0] == size:
-            kept[-1] = (size, kept[-1][1] + epochs + dust)
-            dust = 0.0
+            kept[-1] = (size, kept[-1][1] + epochs + carried)
+            carried = 0.0
         else:
-            kept.append((size, epochs + dust))
-            dust = 0.0
+            kept.append((size, epochs + carried))
+            carried = 0.0
     if not kept:
-        return ((regimes[0][0], dust),)
-    kept[-1] = (kept[-1][0], kept[-1][1] + dust)
+        return ((regimes[0][0], carried),)
+    kept[-1] = (kept[-1][0], kept[-1][1] + carried)
     return tuple(kept)

@@ -57,7 +57,9 @@ class AlloxPolicy(SolvedShares):
         """Return 1 / g for every job that has a GPU, on that GPU's type, and 0 for those that wait."""
         # A job that ended leaves its GPU, and so does one whose batch size came to what the type cannot run.
         can_run = dict(zip((job.id for job in state.jobs), usable_rates(state) > 0, strict=True))
-        self._given = {name: kind for name, kind in self._given.items() if name in can_run and can_run[name][kind]}
+        self._given = {
+            name: gpu_type for name, gpu_type in self._given.items() if name in can_run and can_run[name][gpu_type]
+        }
         evidence, matched = Evidence(), self.matched(state)
         if matched:
             result = solve(self.problem(state), self.backend, rel_gap=self.rel_gap, time_limit=self.time_limit)
@@ -86,7 +88,7 @@ class AlloxPolicy(SolvedShares):
         free = self._free(state)
         able = np.any((usable_rates(state) > 0) & (free > 0), axis=1).tolist()
         waiting = [index for index, job in enumerate(state.jobs) if not self._keeps(job)]
-        waiting.sort(key=lambda index: (state.jobs[index].arrival_s, state.jobs[index].place))
+        waiting.sort(key=lambda index: (state.jobs[index].arrival_s, state.jobs[index].trace_index))
         count = max(int(self.alpha * len(waiting)), int(free.sum()))
         return [index for index in waiting if able[index]][:count]
 

@@ -22,13 +22,13 @@ def usable_rates(state: RoundState) -> Floats:
     return np.where(state.gangs[:, None] <= state.gpus, state.rates, 0.0)
 
 
-def equal_shares(usable: Floats, widths: Floats, gpus: Floats) -> Floats:
+def equal_shares(usable: Floats, counted_gpus: Floats, gpus: Floats) -> Floats:
     """Return the shares of time of jobs that each own an equal slice of every GPU type they can use, shape (m, K).
 
     ``x_jk = M_k / (m w_j)``, scaled down where they add up to more than all the time: ``min(1, M / (m w_j))`` in all
     with one type.
     """
-    shares = np.where(usable > 0, gpus / (len(usable) * widths[:, None]), 0.0)
+    shares = np.where(usable > 0, gpus / (len(usable) * counted_gpus[:, None]), 0.0)
     return np.asarray(shares / np.maximum(1.0, shares.sum(axis=1, keepdims=True)))
 
 
@@ -152,5 +152,5 @@ class GandivaFairPolicy:
         for job in state.jobs:
             passes.setdefault(job.id, least)
         self._offsets = {job.id: passes[job.id] - job.attained_s for job in state.jobs}
-        order = sorted(state.jobs, key=lambda job: (passes[job.id], not job.running, -job.gpus, job.place))
+        order = sorted(state.jobs, key=lambda job: (passes[job.id], not job.running, -job.gpus, job.trace_index))
         return Schedule([fit_in_order(state, order)])

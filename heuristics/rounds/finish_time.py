@@ -15,7 +15,7 @@ from .solved_shares import SolvedShares, steps_to_go
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _LastCall:
     """A job at the last call."""
 
     steps_left: int
@@ -49,7 +49,7 @@ class FinishTimeFairnessPolicy(SolvedShares):
 
     count_rescales: bool = True
     name: str = field(default="themis", init=False)
-    _seen: dict[str | int, _Seen] = field(default_factory=dict, init=False, repr=False)
+    _last_calls: dict[str | int, _LastCall] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,8 +59,8 @@ class FinishTimeFairnessPolicy(SolvedShares):
         """Return C_j of every job, shape (m,): 0 for those that come new."""
         elapsed = np.zeros(len(state.jobs))
         for index, job in enumerate(state.jobs):
-            if job.id in self._seen:
-                last = self._seen[job.id]
+            if job.id in self._last_calls:
+                last = self._last_calls[job.id]
                 left = float(job.steps_left)
                 if not self.count_rescales:
                     left *= job.batch_size / last.batch_size
@@ -84,8 +84,9 @@ class FinishTimeFairnessPolicy(SolvedShares):
         """Return the shares whose worst finish-time fairness is least, and remember the progress of every job."""
         shares = super().decide(state)
         known = zip(state.jobs, self.isolated_elapsed_s(state), isolated_rates(state), strict=True)
-        self._seen = {
-            job.id: _Seen(job.steps_left, job.batch_size, float(elapsed), float(rate)) for job, elapsed, rate in known
+        self._last_calls = {
+            job.id: _LastCall(job.steps_left, job.batch_size, float(elapsed), float(rate))
+            for job, elapsed, rate in known
         }
         return shares
 

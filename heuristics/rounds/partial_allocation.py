@@ -139,9 +139,9 @@ def partial_allocation(
     _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
     others_welfare, others_bound = np.zeros(len(first)), np.zeros(len(first))
     if market.num_buyers > 1:
-        for place, buyer in enumerate(first):
+        for index, buyer in enumerate(first):
             rest = _without(market, plan, int(buyer), options)
-            others_welfare[place], others_bound[place] = rest.objective, rest.bound
+            others_welfare[index], others_bound[index] = rest.objective, rest.bound
             gap = max(gap, rest.gap)
     group = group.reshape(-1)
     low, high = others_welfare[group], others_bound[group]

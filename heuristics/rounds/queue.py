@@ -59,7 +59,7 @@ class FifoPolicy:
 
     def decide(self, state: RoundState) -> Schedule:
         """Return who runs in the next round."""
-        order = sorted(state.jobs, key=lambda job: (job.arrival_s, job.place))
+        order = sorted(state.jobs, key=lambda job: (job.arrival_s, job.trace_index))
         return Schedule([fit_in_order(state, order, self.backfill)])
 
 
@@ -95,6 +95,6 @@ class LasPolicy:
 
         def rank(job: RoundJob) -> tuple[float, bool, float, int]:
             service = job.attained_s * (job.gpus if self.two_dimensional else 1)
-            return service, not job.running, job.arrival_s, job.place
+            return service, not job.running, job.arrival_s, job.trace_index
 
         return Schedule([fit_in_order(state, sorted(state.jobs, key=rank))])

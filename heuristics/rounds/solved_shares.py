@@ -172,10 +172,10 @@ class MaxSumThroughputPolicy(SolvedShares):
         """Return the program over the jobs present."""
         costs = None
         if self.costs_per_s is not None:
-            for kind in state.gpu_types:
-                if kind not in self.costs_per_s:
-                    raise InvalidInput("costs_per_s", self.costs_per_s, f"has no cost of GPU type {kind!r}")
-            costs = as_reals("costs_per_s", [self.costs_per_s[kind] for kind in state.gpu_types], minimum=0.0)
+            for gpu_type in state.gpu_types:
+                if gpu_type not in self.costs_per_s:
+                    raise InvalidInput("costs_per_s", self.costs_per_s, f"has no cost of GPU type {gpu_type!r}")
+            costs = as_reals("costs_per_s", [self.costs_per_s[gpu_type] for gpu_type in state.gpu_types], minimum=0.0)
         return MaxSumThroughput(
             rates=usable_rates(state),
             gangs=state.gangs,

@@ -94,8 +94,8 @@ class ThemisFilterPolicy:
         unfair = np.array([self.unfairness(job) for job in state.jobs])
         order = np.argsort(-unfair, kind="stable")
         kept = math.ceil(self.fraction * len(order) - 1e-9)  # 0.8 of 5 jobs is 4 of them, whatever the float says
-        first = [state.jobs[place] for place in order[:kept]]
-        others = [state.jobs[place] for place in order[kept:]]
+        first = [state.jobs[index] for index in order[:kept]]
+        others = [state.jobs[index] for index in order[kept:]]
         free = state.gpus.astype(np.int64).copy()
         placed: dict[str | int, int] = {}
         evidence = Evidence()
@@ -115,18 +115,18 @@ class ThemisFilterPolicy:
         self, state: RoundState, jobs: Sequence[RoundJob], free: np.ndarray[Any, Any], placed: dict[str | int, int]
     ) -> Evidence:
         """Let the jobs win shares of rounds, and place those with a round's worth of credit."""
-        offer = self._sold(state, jobs)
+        offer = self._run_auction(state, jobs)
         gangs = np.array([job.gpus for job in jobs])
         won = np.minimum(1.0, offer.allocation.sum(axis=1) / gangs)
         credit = np.array([self._credit.get(job.id, 0.0) for job in jobs]) + won
         self._credit = {job.id: self._credit.get(job.id, 0.0) for job in state.jobs}
-        self._credit |= {job.id: float(worth) for job, worth in zip(jobs, credit, strict=True)}
-        for place in np.argsort(-credit, kind="stable"):
-            job = jobs[place]
-            for kind in np.argsort(-offer.allocation[place], kind="stable"):
-                if credit[place] >= 1.0 - 1e-9 and job.rates[kind] > 0 and job.gpus <= free[kind]:
-                    free[kind] -= job.gpus
-                    placed[job.id] = int(kind)
+        self._credit |= {job.id: float(value) for job, value in zip(jobs, credit, strict=True)}
+        for index in np.argsort(-credit, kind="stable"):
+            job = jobs[index]
+            for gpu_type in np.argsort(-offer.allocation[index], kind="stable"):
+                if credit[index] >= 1.0 - 1e-9 and job.rates[gpu_type] > 0 and job.gpus <= free[gpu_type]:
+                    free[gpu_type] -= job.gpus
+                    placed[job.id] = int(gpu_type)
                     self._credit[job.id] -= 1.0
                     break
         plan = offer.nash
@@ -134,7 +134,7 @@ class ThemisFilterPolicy:
         bound = welfare + offer.gap * sum(job.weight for job in jobs)
         return Evidence(reason="auction", objective=welfare, bound=bound, gap=offer.gap, backend="partial_allocation")
 
-    def _sold(self, state: RoundState, jobs: Sequence[RoundJob]) -> PartialAllocation:
+    def _run_auction(self, state: RoundState, jobs: Sequence[RoundJob]) -> PartialAllocation:
         """Hold the auction, or take the last one where nothing that it depends on has changed."""
         speeds: Floats = np.array([job.rates / job.gpus for job in jobs])
         weights = np.array([job.weight for job in jobs])
@@ -159,14 +159,16 @@ def fill(jobs: Sequence[RoundJob], free: np.ndarray[Any, Any], placed: dict[str 
     """
     ranks = {job.id: np.argsort(-job.rates, kind="stable") for job in jobs}
     for rank in range(len(free)):
-        for kind in range(len(free)):
-            wanting = [
-                job for job in jobs if job.id not in placed and ranks[job.id][rank] == kind and job.rates[kind] > 0
+        for gpu_type in range(len(free)):
+            candidates = [
+                job
+                for job in jobs
+                if job.id not in placed and ranks[job.id][rank] == gpu_type and job.rates[gpu_type] > 0
             ]
-            going = [job.running for job in wanting]
-            for place in fullest([job.gpus for job in wanting], int(free[kind]), going):
-                placed[wanting[place].id] = kind
-                free[kind] -= wanting[place].gpus
+            going = [job.running for job in candidates]
+            for index in fullest([job.gpus for job in candidates], int(free[gpu_type]), going):
+                placed[candidates[index].id] = gpu_type
+                free[gpu_type] -= candidates[index].gpus
 
 
 def fullest(gangs: Sequence[int], gpus: int, going: Sequence[bool] | None = None) -> list[int]:
@@ -185,18 +187,18 @@ def fullest(gangs: Sequence[int], gpus: int, going: Sequence[bool] | None = None
     """
     goes_on = np.zeros(len(gangs), dtype=np.int64) if going is None else np.asarray(going, dtype=np.int64)
     # A GPU in use counts for more than all GPUs that go on.
-    worth = np.asarray(gangs, dtype=np.int64) * (gpus + 1 + goes_on)
+    value = np.asarray(gangs, dtype=np.int64) * (gpus + 1 + goes_on)
     # best[i, c]: the most that gangs i, i + 1, ... are worth on c GPUs.
     best = np.zeros((len(gangs) + 1, gpus + 1), dtype=np.int64)
-    for place in range(len(gangs) - 1, -1, -1):
-        width = gangs[place]
-        best[place] = best[place + 1]
-        if width <= gpus:
-            with_it = best[place + 1, : gpus + 1 - width] + worth[place]
-            np.maximum(best[place, width:], with_it, out=best[place, width:])
+    for index in range(len(gangs) - 1, -1, -1):
+        gang_gpus = gangs[index]
+        best[index] = best[index + 1]
+        if gang_gpus <= gpus:
+            with_gang = best[index + 1, : gpus + 1 - gang_gpus] + value[index]
+            np.maximum(best[index, gang_gpus:], with_gang, out=best[index, gang_gpus:])
     left, taken = gpus, []
-    for place, width in enumerate(gangs):
-        if width <= left and best[place + 1, left - width] + worth[place] == best[place, left]:
-            taken.append(place)
-            left -= width
+    for index, gang_gpus in enumerate(gangs):
+        if gang_gpus <= left and best[index + 1, left - gang_gpus] + value[index] == best[index, left]:
+            taken.append(index)
+            left -= gang_gpus
     return taken

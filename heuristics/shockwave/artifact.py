@@ -74,7 +74,7 @@ class ArtifactPolicy:
     time_limit: float = 15.0
     backend: str | Backend = "highs"
     name: str = field(default="shockwave-artifact", init=False)
-    _crowding: _Crowding = field(init=False, repr=False)
+    _contention: _ContentionIntegral = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.makespan_weight = as_real("makespan_weight", self.makespan_weight, minimum=0.0)
@@ -86,16 +86,16 @@ class ArtifactPolicy:
         self.time_limit = as_real("time_limit", self.time_limit, above=0.0)
         if self.backend == "marginal":
             raise InvalidInput("backend", self.backend, "reads the paper's window only; the released code's is a MILP")
-        self._crowding = _Crowding()
+        self._contention = _ContentionIntegral()
 
     def due(self, state: RoundState) -> bool:
         """Return whether a job arrived or completed since the last call, or adapted if the policy is reactive."""
-        self._crowding.see(state)
+        self._contention.advance(state)
         return bool(state.arrived or state.completed or (self.reactive and state.rescaled))
 
     def decide(self, state: RoundState) -> Schedule:
         """Plan a window; the bound and gap are those of the program that set the rounds per job."""
-        self._crowding.see(state)
+        self._contention.advance(state)
         if not state.jobs:
             return Schedule([{}])
         check_cluster(state, self.name)
@@ -103,7 +103,7 @@ class ArtifactPolicy:
         weights, result = self._solve_counts(state, jobs)
         grants = self._solve_ranking(state, jobs, weights, result)
         needs = np.maximum(1, np.ceil(jobs.remaining_s / state.round_s)).astype(np.int64)
-        conserve_work(grants, jobs.gangs, needs, np.argsort(-weights, kind="stable"), state.total_gpus)
+        conserve_work(grants, jobs.gang_gpus, needs, np.argsort(-weights, kind="stable"), state.total_gpus)
         ids = [job.id for job in state.jobs]
         rounds = [{ids[j]: 0 for j in np.flatnonzero(grants[:, t])} for t in range(self.rounds)]
         return Schedule(
@@ -123,12 +123,12 @@ class ArtifactPolicy:
         remaining_s = np.array([left for _, left in predicted])
         attained_s = np.array([job.attained_s for job in state.jobs])
         return ArtifactJobs(
-            gangs=state.gangs,
+            gang_gpus=state.gangs,
             total_epochs=np.array([now.total_epochs for now in states]),
             finished_epochs=np.array([now.finished_epochs for now in states]),
             epoch_s=np.array([epoch_s for epoch_s, _ in predicted]),
             remaining_s=remaining_s,
-            target_s=(attained_s + remaining_s) * self._crowding.means(state),
+            target_s=(attained_s + remaining_s) * self._contention.means(state),
         )
 
     def _solve_counts(self, state: RoundState, jobs: ArtifactJobs) -> tuple[Floats, Result[Any]]:
@@ -171,9 +171,9 @@ class ArtifactPolicy:
         """Return who runs in which round: the ranking of the rounds per job, or the best that was found in time."""
         from ...solvers.solve import solve
 
-        nobody = np.zeros((len(state.jobs), self.rounds), dtype=np.bool_)
+        empty = np.zeros((len(state.jobs), self.rounds), dtype=np.bool_)
         if result.plan is None:
-            return nobody
+            return empty
         counts: Indices = counts_of(result.plan)
         gpus = state.total_gpus
         for again in (False, True):
@@ -182,11 +182,11 @@ class ArtifactPolicy:
                 if exact.plan is None:
                     break
                 counts = counts_of(exact.plan)
-            ranking = ranking_program(jobs.gangs, counts, weights=weights, gpus=gpus, rounds=self.rounds)
+            ranking = ranking_program(jobs.gang_gpus, counts, weights=weights, gpus=gpus, rounds=self.rounds)
             ranked = solve(ranking, self.backend, rel_gap=self.rel_gap, time_limit=self.time_limit)
             if ranked.plan is not None:
                 return np.asarray(ranked.plan["run"] > 0.5)
-        return nobody
+        return empty
 
 
 def released_prediction(state: JobState) -> tuple[float, float]:
@@ -208,26 +208,26 @@ def released_prediction(state: JobState) -> tuple[float, float]:
     return float(observed @ epoch_s / observed.sum()), float(wanted @ epoch_s)
 
 
-class _Crowding:
+class _ContentionIntegral:
     """The integral over time of max(1, jobs/GPUs), as far as the policy was asked about it: every round."""
 
     def __init__(self) -> None:
         self._time_s = self._sum_s = 0.0
-        self._now = 1.0
-        self._then: dict[str | int, tuple[float, float]] = {}
+        self._current = 1.0
+        self._at_arrival: dict[str | int, tuple[float, float]] = {}
 
-    def see(self, state: RoundState) -> None:
+    def advance(self, state: RoundState) -> None:
         """Go to the state's time; jobs not seen before start there."""
-        self._sum_s += self._now * (state.time_s - self._time_s)
+        self._sum_s += self._current * (state.time_s - self._time_s)
         self._time_s = state.time_s
-        self._now = max(1.0, len(state.jobs) / state.total_gpus)
-        self._then = {job.id: self._then.get(job.id, (self._time_s, self._sum_s)) for job in state.jobs}
+        self._current = max(1.0, len(state.jobs) / state.total_gpus)
+        self._at_arrival = {job.id: self._at_arrival.get(job.id, (self._time_s, self._sum_s)) for job in state.jobs}
 
     def means(self, state: RoundState) -> Floats:
         """Return each job's mean over its life so far, shape (N,); the present value where it has just arrived."""
         values = []
         for job in state.jobs:
-            time_s, sum_s = self._then[job.id]
+            time_s, sum_s = self._at_arrival[job.id]
             life_s = self._time_s - time_s
-            values.append((self._sum_s - sum_s) / life_s if life_s > 0.0 else self._now)
+            values.append((self._sum_s - sum_s) / life_s if life_s > 0.0 else self._current)
         return np.array(values)

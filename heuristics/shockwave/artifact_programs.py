@@ -23,7 +23,7 @@ class ArtifactJobs:
 
     Attributes
     ----------
-    gangs : ndarray of int
+    gang_gpus : ndarray of int
     total_epochs, finished_epochs : ndarray of float
         E and F.
     epoch_s : ndarray of float
@@ -34,7 +34,7 @@ class ArtifactJobs:
         Finish-time target: predicted total run time times contention (A).
     """
 
-    gangs: Indices
+    gang_gpus: Indices
     total_epochs: Floats
     finished_epochs: Floats
     epoch_s: Floats
@@ -67,17 +67,17 @@ def counts_program(
     most_left_s : ndarray of float, shape (N,), optional
         Rows R_j - d_j p_j <= most_left_s_j: the finish-time rows, solved for what they leave to run.
     """
-    count, job = len(jobs.gangs), np.arange(len(jobs.gangs))
+    count, job = len(jobs.gang_gpus), np.arange(len(jobs.gang_gpus))
     nodes = np.array(LOG_NODES)
     logs = np.log(np.maximum(nodes, LOG_ORIGIN))
     done = np.minimum(jobs.finished_epochs / jobs.total_epochs, 1.0)
     build = ProgramBuilder(sense="max")
     if by_round:
         run = build.add_binaries("run", (count, rounds))
-        build.add_rows("capacity", (rounds,), terms=[(np.arange(rounds), run, jobs.gangs[:, None])], upper=gpus)
+        build.add_rows("capacity", (rounds,), terms=[(np.arange(rounds), run, jobs.gang_gpus[:, None])], upper=gpus)
     else:
         run = build.add_columns("run", (count, 1), upper=rounds, integer=True)
-        build.add_rows("capacity", (1,), terms=[(0, run, jobs.gangs[:, None])], upper=gpus * rounds)
+        build.add_rows("capacity", (1,), terms=[(0, run, jobs.gang_gpus[:, None])], upper=gpus * rounds)
     progress = build.add_columns("progress", (count,))
     build.add_rows(
         "run_time", (count,), terms=[(job, progress, jobs.epoch_s), (job[:, None], run, -round_s)], upper=0.0
@@ -111,24 +111,24 @@ def counts_of(plan: Mapping[str, Floats]) -> Indices:
     return rounds
 
 
-def ranking_program(gangs: Indices, counts: Indices, *, weights: Floats, gpus: int, rounds: int) -> Program:
+def ranking_program(gang_gpus: Indices, counts: Indices, *, weights: Floats, gpus: int, rounds: int) -> Program:
     """Give jobs their rounds early: minimise sum_j W_j (sum_t t Y_jt)/n_j, every job n_j rounds, within capacity."""
-    job, t = np.arange(len(gangs)), np.arange(rounds)
+    job, t = np.arange(len(gang_gpus)), np.arange(rounds)
     build = ProgramBuilder(sense="min")
-    run = build.add_binaries("run", (len(gangs), rounds))
+    run = build.add_binaries("run", (len(gang_gpus), rounds))
     build.add_rows("granted", job.shape, terms=[(job[:, None], run, 1.0)], lower=counts, upper=counts)
-    build.add_rows("capacity", t.shape, terms=[(t, run, gangs[:, None])], upper=gpus)
+    build.add_rows("capacity", t.shape, terms=[(t, run, gang_gpus[:, None])], upper=gpus)
     build.set_objective([(run, (weights / np.maximum(counts, 1))[:, None] * t)])
     return build.program()
 
 
-def conserve_work(grants: NDArray[np.bool_], gangs: Indices, needs: Indices, order: Indices, gpus: int) -> None:
+def conserve_work(grants: NDArray[np.bool_], gang_gpus: Indices, needs: Indices, order: Indices, gpus: int) -> None:
     """Give idle GPUs, round by round, to jobs in `order` that fit and have not had all they need; in place."""
-    free = gpus - gangs @ grants
+    free = gpus - gang_gpus @ grants
     granted = grants.sum(axis=1)
-    for t in np.flatnonzero(free >= gangs.min()):
+    for t in np.flatnonzero(free >= gang_gpus.min()):
         for j in order:
-            if not grants[j, t] and granted[j] < needs[j] and gangs[j] <= free[t]:
+            if not grants[j, t] and granted[j] < needs[j] and gang_gpus[j] <= free[t]:
                 grants[j, t] = True
                 granted[j] += 1
-                free[t] -= gangs[j]
+                free[t] -= gang_gpus[j]

@@ -38,7 +38,7 @@ def rank_jobs(
 def advance(
     grants: Any,
     lead: Any,
-    gangs: Any,
+    gang_gpus: Any,
     capacity: Any,
     is_running: Any,
     left: Any,
@@ -59,7 +59,7 @@ def advance(
     for j in range(count):
         for t in range(rounds):
             if grants[j, t]:
-                load[t] += gangs[j]
+                load[t] += gang_gpus[j]
                 last[j] = t
     ran = np.zeros(count, np.int64)
     was_running = is_running.copy()
@@ -78,8 +78,8 @@ def advance(
             i = order[rank]
             while first < there and not grants[order[present[first]], t]:
                 first += 1
-            if load[t] + gangs[i] > capacity and (first == there or present[first] < rank):
-                if gangs[i] == 1:
+            if load[t] + gang_gpus[i] > capacity and (first == there or present[first] < rank):
+                if gang_gpus[i] == 1:
                     break  # nobody later in the order runs here, and nothing fits
                 continue
             if grants[i, t] or last[i] <= t:
@@ -87,7 +87,7 @@ def advance(
             for u in range(last[i], t, -1):
                 if not grants[i, u]:
                     continue
-                wanted = load[t] + gangs[i] - capacity
+                wanted = load[t] + gang_gpus[i] - capacity
                 freed, displaced = 0, 0
                 for p in range(first, there):
                     if present[p] <= rank or freed >= wanted:
@@ -96,16 +96,16 @@ def advance(
                     if grants[j, t] and not grants[j, u]:
                         moved[displaced] = j
                         displaced += 1
-                        freed += gangs[j]
-                if freed < wanted or load[u] - gangs[i] + freed > capacity:
+                        freed += gang_gpus[j]
+                if freed < wanted or load[u] - gang_gpus[i] + freed > capacity:
                     continue
                 grants[i, t], grants[i, u] = True, False
                 for d in range(displaced):
                     j = moved[d]
                     grants[j, t], grants[j, u] = False, True
                     last[j] = max(last[j], u)
-                load[t] += gangs[i] - freed
-                load[u] += freed - gangs[i]
+                load[t] += gang_gpus[i] - freed
+                load[u] += freed - gang_gpus[i]
                 while last[i] > 0 and not grants[i, last[i]]:
                     last[i] -= 1
                 break
@@ -120,7 +120,7 @@ def serve(
     counts: Any,
     lead: Any,
     rounds: Any,
-    gangs: Any,
+    gang_gpus: Any,
     capacity: Any,
     is_running: Any,
     left: Any,
@@ -145,9 +145,9 @@ def serve(
             for j in order:
                 if free == 0:
                     break
-                if counts[j] > 0 and gangs[j] <= free and not grants[j, t] and (counts[j] >= rounds - t) == must:
+                if counts[j] > 0 and gang_gpus[j] <= free and not grants[j, t] and (counts[j] >= rounds - t) == must:
                     grants[j, t] = True
-                    free -= gangs[j]
+                    free -= gang_gpus[j]
         for j in range(count):
             was_running[j] = grants[j, t]
             if grants[j, t]:

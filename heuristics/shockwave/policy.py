@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # The default sight: this much of the makespan bound, for rounds change places only where there is slack; the paper's T
 # at least. Rounds of the plan are longer where it would have more than this, or more jobs x rounds, which keeps a plan
 # below 1% of a round of 120 s.
-SIGHT = 2.0
+HORIZON_FACTOR = 2.0
 FEWEST_ROUNDS, MOST_PLANNED_ROUNDS, MOST_CELLS = 20, 1_000, 600_000
 MOST_ROUNDS = 10_000
 
@@ -157,7 +157,7 @@ class ShockwavePolicy:
         """Return the window program of these jobs."""
         from ...formulations.window.problem import ScheduleWindow
 
-        rounds, each = _sight(state, jobs) if self.rounds is None else (self.rounds, 1)
+        rounds, each = _planning_horizon(state, jobs) if self.rounds is None else (self.rounds, 1)
         return ScheduleWindow.from_columns(
             ids=[job.id for job in state.jobs],
             gangs=state.gangs,
@@ -207,10 +207,10 @@ def _waits(state: RoundState) -> bool:
     return any(job.gpus <= idle for job in state.jobs if not job.running)
 
 
-def _sight(state: RoundState, jobs: ActiveJobs) -> tuple[int, int]:
+def _planning_horizon(state: RoundState, jobs: ActiveJobs) -> tuple[int, int]:
     """Return rounds of the plan after which all present work can have ended, and how many of the cluster each is."""
     work = float(state.gangs @ jobs.remaining_s) / state.total_gpus
-    needed = max(float(FEWEST_ROUNDS), 1.0 + SIGHT * max(work, float(jobs.remaining_s.max())) / state.round_s)
+    needed = max(float(FEWEST_ROUNDS), 1.0 + HORIZON_FACTOR * max(work, float(jobs.remaining_s.max())) / state.round_s)
     most = max(FEWEST_ROUNDS, min(MOST_PLANNED_ROUNDS, MOST_CELLS // len(state.jobs)))
     each = math.ceil(needed / most)
     return math.ceil(needed / each), each
@@ -221,10 +221,10 @@ def check_cluster(state: RoundState, policy: str) -> None:
     if len(state.gpus) != 1:
         why = f"policy {policy} plans for one GPU type: the paper's program says nothing of several"
         raise InvalidInput("gpus", state.gpu_types, why)
-    for place, job in enumerate(state.jobs):
+    for index, job in enumerate(state.jobs):
         if job.gpus > state.total_gpus:
             why = f"job {job.id!r} is wider than the cluster of {state.total_gpus} GPUs"
-            raise InvalidInput("jobs.gpus", job.gpus, why, index=place)
+            raise InvalidInput("jobs.gpus", job.gpus, why, index=index)
 
 
 def first_rounds(plan: WindowPlan, count: int, each: int = 1) -> list[dict[str | int, int]]:

@@ -75,7 +75,7 @@ class Stretches:
         not which.
     """
 
-    place: Indices
+    trace_index: Indices
     start_s: Floats
     end_s: Floats
     gpus: Floats
@@ -83,7 +83,7 @@ class Stretches:
     gpu_ids: Indices | None = None
 
     def __len__(self) -> int:
-        return len(self.place)
+        return len(self.trace_index)
 
     def ids(self) -> list[Indices]:
         """Return the numbers of the GPUs of each stretch; of none where the engine does not say."""
@@ -102,7 +102,9 @@ class StretchLog:
         self._end_s: list[float] = []
         self._open: dict[int, int] = {}
 
-    def start(self, place: int, time_s: float, gpus: float, *, gpu_ids: Sequence[int] = (), gpu_type: int = 0) -> None:
+    def start(
+        self, trace_index: int, time_s: float, gpus: float, *, gpu_ids: Sequence[int] = (), gpu_type: int = 0
+    ) -> None:
         """Let a job hold GPUs from now on; a stretch of the same job must have been stopped.
 
         Parameters
@@ -115,25 +117,27 @@ class StretchLog:
             Their numbers in the cluster; of every stretch or of none.
         gpu_type : int
         """
-        assert place not in self._open, f"job {place} holds GPUs already"
-        self._open[place] = len(self._rows)
-        self._rows.append((place, time_s, gpus, gpu_type))
+        assert trace_index not in self._open, f"job {trace_index} holds GPUs already"
+        self._open[trace_index] = len(self._rows)
+        self._rows.append((trace_index, time_s, gpus, gpu_type))
         self._ids.append(gpu_ids)
         self._end_s.append(math.inf)
 
-    def stop(self, place: int, time_s: float) -> None:
+    def stop(self, trace_index: int, time_s: float) -> None:
         """End the stretch of a job, if it has one."""
-        index = self._open.pop(place, None)
+        index = self._open.pop(trace_index, None)
         if index is not None:
             self._end_s[index] = time_s
 
     def stretches(self, until_s: float) -> Stretches:
         """Return the stretches that started before `until_s`; those that have not ended do so then."""
         kept = [index for index, row in enumerate(self._rows) if row[1] < until_s]
-        place, start_s, gpus, gpu_type = zip(*map(self._rows.__getitem__, kept), strict=True) if kept else ((),) * 4
+        trace_index, start_s, gpus, gpu_type = (
+            zip(*map(self._rows.__getitem__, kept), strict=True) if kept else ((),) * 4
+        )
         ids = np.fromiter(chain.from_iterable(map(self._ids.__getitem__, kept)), np.int64)
         return Stretches(
-            place=np.array(place, dtype=np.int64),
+            trace_index=np.array(trace_index, dtype=np.int64),
             start_s=np.array(start_s, dtype=np.float64),
             end_s=np.minimum(until_s, np.array(self._end_s, dtype=np.float64)[kept]),
             gpus=np.array(gpus, dtype=np.float64),

@@ -53,12 +53,12 @@ class Adaptation:
         self._positions = [position for position, _ in steps]
         self._sizes = [size for _, size in steps]
 
-    def wanted(self, batch_size: int, epochs_begun: int) -> int:
+    def requested(self, batch_size: int, epochs_begun: int) -> int:
         """Return the size the rule asks for at this many epochs begun; GNS goes one doubling at a time."""
-        place = bisect_right(self._positions, epochs_begun) - 1
-        if place < 0:
+        step = bisect_right(self._positions, epochs_begun) - 1
+        if step < 0:
             return batch_size
-        size = self._sizes[place]
+        size = self._sizes[step]
         if not self._doubles:
             return size
         return min(2 * batch_size, self._largest) if size > batch_size < self._largest else batch_size
@@ -86,18 +86,18 @@ class Adaptation:
         regimes: list[tuple[int, float]] = []
         size = batch_size
         for start, end in zip(marks, [*marks[1:], total], strict=True):
-            place = bisect_right(self._positions, start + 1.0) - 1
-            if place >= 0:
-                size = max(size, self._top(place)) if self._doubles else self._sizes[place]
+            step = bisect_right(self._positions, start + 1.0) - 1
+            if step >= 0:
+                size = max(size, self._top(step)) if self._doubles else self._sizes[step]
             if regimes and regimes[-1][0] == size:
                 regimes[-1] = (size, regimes[-1][1] + (end - start))
             elif end > start:
                 regimes.append((size, end - start))
         return tuple(regimes)
 
-    def _top(self, place: int) -> int:
+    def _top(self, step: int) -> int:
         """Return where the doublings that a GNS segment asks for end."""
         top = self._initial
-        while self._sizes[place] > top < self._largest:
+        while self._sizes[step] > top < self._largest:
             top = min(2 * top, self._largest)
         return top

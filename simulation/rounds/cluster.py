@@ -42,19 +42,19 @@ class RoundCluster:
             return [profiles] * len(self.types)
         if not isinstance(profiles, Mapping):
             raise InvalidInput("profiles", type(profiles).__name__, "must be Profiles, or one for each GPU type")
-        for kind in self.types:
-            if not isinstance(profiles.get(kind), Profiles):
+        for gpu_type in self.types:
+            if not isinstance(profiles.get(gpu_type), Profiles):
                 why = f"no Profiles for this GPU type; the mapping knows {', '.join(map(str, profiles)) or 'none'}"
-                raise InvalidInput("profiles", kind, why)
-        for kind in profiles:
-            if kind not in self.types:
-                raise InvalidInput("profiles", kind, f"no such GPU type; the cluster has {', '.join(self.types)}")
-        chosen = [profiles[kind] for kind in self.types]
-        for kind, each in zip(self.types, chosen, strict=True):
+                raise InvalidInput("profiles", gpu_type, why)
+        for gpu_type in profiles:
+            if gpu_type not in self.types:
+                raise InvalidInput("profiles", gpu_type, f"no such GPU type; the cluster has {', '.join(self.types)}")
+        chosen = [profiles[gpu_type] for gpu_type in self.types]
+        for gpu_type, each in zip(self.types, chosen, strict=True):
             for name in ("dataset_sizes", "max_batch_sizes", "accordion", "gns", "accordion_share"):
                 if getattr(each, name) != getattr(chosen[0], name):
                     why = f"{name} differ from those of {self.types[0]!r}: GPU types may differ in rates only"
-                    raise InvalidInput("profiles", kind, why)
+                    raise InvalidInput("profiles", gpu_type, why)
         return chosen
 
     @property
@@ -62,14 +62,14 @@ class RoundCluster:
         """GPUs of all types (M)."""
         return self.cluster.gpus
 
-    def rates(self, model: str, batch_size: int, gang: int) -> Floats:
+    def rates(self, model: str, batch_size: int, gang_gpus: int) -> Floats:
         """Return the steps per second on each type, shape (K,), read-only; 0 where the gang does not fit or run."""
-        key = (model, batch_size, gang)
+        key = (model, batch_size, gang_gpus)
         found = self._rates.get(key)
         if found is None:
             found = np.array(
                 [
-                    each.rates.get(key, 0.0) if gang <= count else 0.0
+                    each.rates.get(key, 0.0) if gang_gpus <= count else 0.0
                     for each, count in zip(self.profiles, self.counts, strict=True)
                 ]
             )

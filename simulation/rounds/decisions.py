@@ -35,8 +35,8 @@ class Decisions:
         self._by_id = {job.id: job for job in jobs}
         self._sharing = TimeSharing(len(jobs), len(cluster.types), rules)
         self._decision: Shares | Schedule | None = None
-        self._asked: list[RoundProgress] = []
-        self._fresh = False
+        self._consulted_jobs: list[RoundProgress] = []
+        self._shares_are_new = False
         self._next_round = 0
         self.called_s = -math.inf
         self.arrived = self.completed = self.rescaled = 0
@@ -60,7 +60,7 @@ class Decisions:
         else:
             field = f"decision of policy {self._policy.name}"
             raise InvalidInput(field, type(answer).__name__, "must be Shares or a Schedule")
-        self._decision, self._asked, self._fresh, self._next_round = answer, asked, True, 0
+        self._decision, self._consulted_jobs, self._shares_are_new, self._next_round = answer, asked, True, 0
         self.called_s = state.time_s
         self.arrived = self.completed = self.rescaled = 0
         self.calls.record(state.round, state.time_s, len(asked), wall_s, type(answer).__name__.lower(), answer.evidence)
@@ -69,40 +69,46 @@ class Decisions:
         """Return (job, GPU type) of those that run in the round that starts now."""
         decision = self._decision
         if isinstance(decision, Shares):
-            if self._fresh:
+            if self._shares_are_new:
                 # Jobs may have ended since the policy was asked, if that was in the middle of the round before.
-                there = [row for row, job in enumerate(self._asked) if not job.ended_by]
-                orders = np.array([self._asked[row].order for row in there], dtype=np.int64)
+                there = [row for row, job in enumerate(self._consulted_jobs) if not job.ended_by]
+                orders = np.array([self._consulted_jobs[row].order for row in there], dtype=np.int64)
                 self._sharing.reset(orders, decision.values[there], time_s)
-                self._fresh = False
+                self._shares_are_new = False
             return self._sharing.choose(jobs, list(self._cluster.counts))
         assert isinstance(decision, Schedule)
         wanted: Mapping[str | int, int] = decision.rounds[self._next_round]
         self._next_round += 1
-        chosen = [(self._by_id[key], kind) for key, kind in wanted.items()]
+        chosen = [(self._by_id[key], gpu_type) for key, gpu_type in wanted.items()]
         # A job may have come to a batch size that this type cannot run.
-        return [(job, kind) for job, kind in chosen if not job.ended_by and job.rates[kind] > 0.0]
+        return [(job, gpu_type) for job, gpu_type in chosen if not job.ended_by and job.rates[gpu_type] > 0.0]
 
-    def record(self, job: RoundProgress, kind: int, run_s: float) -> None:
+    def record(self, job: RoundProgress, gpu_type: int, run_s: float) -> None:
         """Count a run against the job's share."""
-        self._sharing.record(job.order, kind, run_s)
+        self._sharing.record(job.order, gpu_type, run_s)
 
     def _check_schedule(self, schedule: Schedule, known: set[str | int]) -> None:
         field, types = f"schedule of policy {self._policy.name}", self._cluster.types
         for number, wanted in enumerate(schedule.rounds):
             used = [0] * len(types)
-            for key, kind in wanted.items():
-                job, place = self._by_id.get(key), f"round {number} of the schedule"
+            for key, gpu_type in wanted.items():
+                job, where = self._by_id.get(key), f"round {number} of the schedule"
                 if job is None or (key not in known and not job.ended_by):
-                    raise InvalidInput(field, key, f"{place}: no such job has arrived")
-                if isinstance(kind, bool) or not isinstance(kind, int | np.integer) or not 0 <= kind < len(types):
-                    raise InvalidInput(field, kind, f"{place}, job {key!r}: must be the index of a GPU type")
+                    raise InvalidInput(field, key, f"{where}: no such job has arrived")
+                if (
+                    isinstance(gpu_type, bool)
+                    or not isinstance(gpu_type, int | np.integer)
+                    or not 0 <= gpu_type < len(types)
+                ):
+                    raise InvalidInput(field, gpu_type, f"{where}, job {key!r}: must be the index of a GPU type")
                 if job.ended_by:
                     continue
-                if job.rates[kind] <= 0.0:
-                    raise InvalidInput(field, int(kind), f"{place}: job {key!r} cannot run on type {types[kind]!r}")
-                used[kind] += job.gang
-            for kind, count in enumerate(self._cluster.counts):
-                if used[kind] > count:
-                    why = f"round {number} of the schedule needs more GPUs than the {count} of type {types[kind]!r}"
-                    raise InvalidInput(field, used[kind], why)
+                if job.rates[gpu_type] <= 0.0:
+                    raise InvalidInput(
+                        field, int(gpu_type), f"{where}: job {key!r} cannot run on type {types[gpu_type]!r}"
+                    )
+                used[gpu_type] += job.gang_gpus
+            for gpu_type, count in enumerate(self._cluster.counts):
+                if used[gpu_type] > count:
+                    why = f"round {number} of the schedule needs more GPUs than the {count} of type {types[gpu_type]!r}"
+                    raise InvalidInput(field, used[gpu_type], why)

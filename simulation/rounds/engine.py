@@ -17,8 +17,8 @@ from ..profiles.table import Profiles
 from ..results.interrupt import OnStep, play
 from ..results.timeline import Levels, StretchLog
 from ..traces.trace import Trace
-from ..traces.trajectory import isolated_s
-from .admission import enter_jobs
+from ..traces.trajectory import exclusive_s
+from .admission import admit_jobs
 from .cluster import RoundCluster
 from .decisions import Decisions
 from .job import RoundProgress
@@ -118,12 +118,13 @@ class _Run:
         self, trace: Trace, policy: RoundPolicy, cluster: RoundCluster, rules: RoundRules, *, record: bool
     ) -> None:
         self.trace, self.policy, self.cluster, self.rules, self.record = trace, policy, cluster, rules, record
-        self.jobs = enter_jobs(trace, cluster)
-        self.exclusive_s = isolated_s(trace, cluster.fastest())
+        self.jobs = admit_jobs(trace, cluster)
+        self.exclusive_s = exclusive_s(trace, cluster.fastest())
         # Overrun is judged on the slowest type: a job is not to end because it was given slow GPUs.
-        longest_s = isolated_s(trace, cluster.slowest()) if len(cluster.types) > 1 else self.exclusive_s
+        longest_s = exclusive_s(trace, cluster.slowest()) if len(cluster.types) > 1 else self.exclusive_s
         self.most_run_s = [
-            math.inf if rules.overrun is None else int(rules.overrun * int(longest_s[job.place])) for job in self.jobs
+            math.inf if rules.overrun is None else int(rules.overrun * int(longest_s[job.trace_index]))
+            for job in self.jobs
         ]
         self.decisions = Decisions(policy, cluster, rules, self.jobs)
         self.leases = GpuLeases(cluster.counts)
@@ -160,7 +161,7 @@ class _Run:
         if number >= self.rules.most_rounds:
             names = ", ".join(repr(job.id) for job in self.active[:5])
             raise EquipoiseError(f"{number} rounds passed, and {len(self.active)} jobs have not ended: {names}, ...")
-        before = self.admitted
+        admitted_before = self.admitted
         self._admit(clock.time_s)
         calls = len(self.decisions.calls.records)
         if not self.planned:
@@ -176,7 +177,7 @@ class _Run:
         ended = sum(job.ended_by != "" for job, _ in chosen)
         if ended:
             self.active = [job for job in self.active if not job.ended_by]
-        busy = sum(job.gang for job, _ in chosen)
+        busy = sum(job.gang_gpus for job, _ in chosen)
         self.round_rows.append(
             RoundRecord(
                 round=number,
@@ -185,7 +186,7 @@ class _Run:
                 gpus_busy=busy,
                 jobs_running=len(chosen),
                 jobs_waiting=waiting - len(chosen),
-                arrived=self.admitted - before,
+                arrived=self.admitted - admitted_before,
                 ended=ended,
                 rescaled=rescaled,
                 calls=len(self.decisions.calls.records) - calls,
@@ -195,7 +196,7 @@ class _Run:
         self.decisions.completed += ended
         self.decisions.rescaled += rescaled
         clock.advance(end_s)
-        self.demand -= sum(job.gang for job, _ in chosen if job.ended_by)
+        self.demand -= sum(job.gang_gpus for job, _ in chosen if job.ended_by)
         clock.contention = contention_at(self.demand, self.cluster.total_gpus)
         self.steps += 1
         self.whole_runs = len(self.runs)
@@ -203,23 +204,27 @@ class _Run:
 
     def _admit(self, time_s: float) -> None:
         """Let in who has arrived by now; the clock stands there."""
-        clock, before = self.clock, self.admitted
+        clock, admitted_before = self.clock, self.admitted
         while self.admitted < len(self.jobs) and self.jobs[self.admitted].arrival_s <= time_s:
             job = self.jobs[self.admitted]
-            job.crowding_then_s = clock.crowding_s - clock.contention * (time_s - job.arrival_s)
+            job.contention_integral_at_arrival_s = clock.contention_integral_s - clock.contention * (
+                time_s - job.arrival_s
+            )
             self.active.append(job)
-            self.demand += job.gang
+            self.demand += job.gang_gpus
             self.admitted += 1
         clock.contention = contention_at(self.demand, self.cluster.total_gpus)
-        self.decisions.arrived += self.admitted - before
+        self.decisions.arrived += self.admitted - admitted_before
 
     def _plan(self, number: int, start_s: float, chosen: list[tuple[RoundProgress, int]]) -> None:
         """Call the policy for the next round in the middle of this one, on what is known then."""
-        length_s = max((job.run_length_s(job.rates[kind], self.rules) for job, kind in chosen), default=None)
+        length_s = max((job.run_length_s(job.rates[gpu_type], self.rules) for job, gpu_type in chosen), default=None)
         half_s = (self.rules.round_s if length_s is None else length_s) / 2.0
         self.clock.advance(start_s + half_s)
         self._admit(self.clock.time_s)
-        ahead = {job.order: halfway(job, number, float(job.rates[kind]), half_s, self.rules) for job, kind in chosen}
+        ahead = {
+            job.order: halfway(job, number, float(job.rates[gpu_type]), half_s, self.rules) for job, gpu_type in chosen
+        }
         views = [
             round_job(ahead[job.order], self.clock, True) if job.order in ahead else self._view(job, number + 1)
             for job in self.active
@@ -231,32 +236,32 @@ class _Run:
         """Run the chosen jobs; return when the round ends, and how many changed their batch size."""
         end_s = start_s if chosen else start_s + self.rules.round_s
         rescaled = 0
-        leases = self.leases.assign([(job.order, kind, job.gang) for job, kind in chosen])
-        for (job, kind), (gpu_ids, extended) in zip(chosen, leases, strict=True):
+        leases = self.leases.assign([(job.order, gpu_type, job.gang_gpus) for job, gpu_type in chosen])
+        for (job, gpu_type), (gpu_ids, extended) in zip(chosen, leases, strict=True):
             batch_size, first = job.batch_size, not job.rounds
             self.lease_extensions += extended
             if self.record and not extended:
-                self._start_stretch(job, kind, gpu_ids, start_s)
+                self._start_stretch(job, gpu_type, gpu_ids, start_s)
             most_s = self.most_run_s[job.order]
-            steps, run_s, stop_s, lost_s = job.run(number, start_s, float(job.rates[kind]), most_s, self.rules)
-            self.decisions.record(job, kind, run_s)
+            steps, run_s, stop_s, lost_s = job.run(number, start_s, float(job.rates[gpu_type]), most_s, self.rules)
+            self.decisions.record(job, gpu_type, run_s)
             rescaled += job.batch_size != batch_size and not job.ended_by
             end_s = max(end_s, stop_s)
             if self.record:
-                did = (number, job.place, kind, gpu_ids, first, extended, lost_s, batch_size, steps, run_s)
+                did = (number, job.trace_index, gpu_type, gpu_ids, first, extended, lost_s, batch_size, steps, run_s)
                 self.runs.append((*did, job.steps_run, job.total_steps, job.batch_size))
         return end_s, rescaled
 
-    def _start_stretch(self, job: RoundProgress, kind: int, gpu_ids: tuple[int, ...], start_s: float) -> None:
+    def _start_stretch(self, job: RoundProgress, gpu_type: int, gpu_ids: tuple[int, ...], start_s: float) -> None:
         self._stop_stretch(job)
-        offset = self.first_gpu[kind]
+        offset = self.first_gpu[gpu_type]
         ids = tuple(offset + gpu for gpu in gpu_ids) if offset else gpu_ids
-        self.stretches.start(job.place, start_s, job.gang, gpu_ids=ids, gpu_type=kind)
+        self.stretches.start(job.trace_index, start_s, job.gang_gpus, gpu_ids=ids, gpu_type=gpu_type)
 
     def _stop_stretch(self, job: RoundProgress) -> None:
         """End the job's stretch, if it has one, with the last whole round in which it ran."""
         if job.rounds and self.round_rows:
-            self.stretches.stop(job.place, self.round_rows[min(job.last_round, len(self.round_rows) - 1)].end_s)
+            self.stretches.stop(job.trace_index, self.round_rows[min(job.last_round, len(self.round_rows) - 1)].end_s)
 
     def _view(self, job: RoundProgress, number: int) -> RoundJob:
         """Return the job as it stands before a round; what has not changed is not made anew."""
@@ -283,7 +288,7 @@ class _Run:
 
     def result(self) -> RoundResult:
         """Return what happened in the rounds that have ended: an interrupt may come within one."""
-        jobs = sorted(self.jobs, key=lambda job: job.place)
+        jobs = sorted(self.jobs, key=lambda job: job.trace_index)
         rounds = self.round_rows
         for job in jobs:
             self._stop_stretch(job)

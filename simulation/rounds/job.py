@@ -23,10 +23,10 @@ class RoundProgress:
         "attained_s",
         "batch_size",
         "cluster",
-        "crowding_then_s",
+        "contention_integral_at_arrival_s",
         "end_s",
         "ended_by",
-        "gang",
+        "gang_gpus",
         "id",
         "initial_batch_size",
         "last_round",
@@ -34,7 +34,6 @@ class RoundProgress:
         "model",
         "next_batch_size",
         "order",
-        "place",
         "rates",
         "regimes",
         "restarts",
@@ -43,6 +42,7 @@ class RoundProgress:
         "steps_per_epoch",
         "steps_run",
         "total_steps",
+        "trace_index",
         "waited_rounds",
         "weight",
         "without_steps",
@@ -54,9 +54,9 @@ class RoundProgress:
         adaptation: Adaptation,
         *,
         id: str | int,
-        place: int,
+        trace_index: int,
         order: int,
-        gang: int,
+        gang_gpus: int,
         model: str,
         mode: str,
         weight: float,
@@ -66,12 +66,12 @@ class RoundProgress:
     ) -> None:
         """Take a job as it stands in the trace; `order` is its rank by arrival and id."""
         self.cluster, self.adaptation = cluster, adaptation
-        self.id, self.place, self.order, self.gang = id, place, order, gang
+        self.id, self.trace_index, self.order, self.gang_gpus = id, trace_index, order, gang_gpus
         self.model, self.mode, self.weight, self.arrival_s = model, mode, weight, arrival_s
         self.batch_size = self.initial_batch_size = self.next_batch_size = batch_size
         self.total_steps, self.steps_run = total_steps, 0
         self.steps_per_epoch = cluster.profiles[0].steps_per_epoch(model, batch_size)
-        self.rates: Floats = cluster.rates(model, batch_size, gang)
+        self.rates: Floats = cluster.rates(model, batch_size, gang_gpus)
         # Past regimes as (batch size, epochs finished by its end).
         self.regimes: tuple[tuple[int, float], ...] = ()
         self.attained_s = 0.0
@@ -79,7 +79,7 @@ class RoundProgress:
         self.ended_by = ""
         self.last_round = -1
         self.rounds = self.restarts = self.waited_rounds = self.without_steps = 0
-        self.crowding_then_s = 0.0
+        self.contention_integral_at_arrival_s = 0.0
 
     @property
     def finished_epochs(self) -> float:
@@ -137,7 +137,7 @@ class RoundProgress:
             self._rescale()
         # Tested at the new size in the same round: a second doubling may follow the first by one round.
         epochs_begun = -(-self.steps_run // self.steps_per_epoch)
-        self.next_batch_size = self.adaptation.wanted(self.batch_size, epochs_begun)
+        self.next_batch_size = self.adaptation.requested(self.batch_size, epochs_begun)
 
     def _rescale(self) -> None:
         """Take the next batch size: steps count anew, whole epochs stay what they were."""
@@ -150,4 +150,4 @@ class RoundProgress:
         self.steps_run = begun * after
         self.steps_per_epoch = after
         self.batch_size = self.next_batch_size
-        self.rates = self.cluster.rates(self.model, self.batch_size, self.gang)
+        self.rates = self.cluster.rates(self.model, self.batch_size, self.gang_gpus)

@@ -26,32 +26,32 @@ class GpuLeases:
         answer: list[tuple[tuple[int, ...], bool]] = [((), False)] * len(runs)
         free = [[True] * count for count in self._counts]
         lowest = [0] * len(free)
-        by_width: dict[int, list[int]] = {}
-        for index, (_, _, gang) in enumerate(runs):
-            by_width.setdefault(gang, []).append(index)
-        for gang in sorted(by_width, reverse=True):
+        by_size: dict[int, list[int]] = {}
+        for index, (_, _, gang_gpus) in enumerate(runs):
+            by_size.setdefault(gang_gpus, []).append(index)
+        for gang_gpus in sorted(by_size, reverse=True):
             others = []
-            for index in by_width[gang]:
-                job, kind, _ = runs[index]
+            for index in by_size[gang_gpus]:
+                job, gpu_type, _ = runs[index]
                 held = before.get(job)
-                if held is None or held[0] != kind or not all(free[kind][gpu] for gpu in held[1]):
+                if held is None or held[0] != gpu_type or not all(free[gpu_type][gpu] for gpu in held[1]):
                     others.append(index)
                     continue
                 for gpu in held[1]:
-                    free[kind][gpu] = False
+                    free[gpu_type][gpu] = False
                 answer[index] = (held[1], True)
                 now[job] = held
             for index in others:
-                job, kind, _ = runs[index]
+                job, gpu_type, _ = runs[index]
                 gpus: list[int] = []
-                gpu = lowest[kind]
-                while len(gpus) < gang:
-                    if free[kind][gpu]:
-                        free[kind][gpu] = False
+                gpu = lowest[gpu_type]
+                while len(gpus) < gang_gpus:
+                    if free[gpu_type][gpu]:
+                        free[gpu_type][gpu] = False
                         gpus.append(gpu)
                     gpu += 1
-                lowest[kind] = gpu
+                lowest[gpu_type] = gpu
                 answer[index] = (tuple(gpus), False)
-                now[job] = (kind, tuple(gpus))
+                now[job] = (gpu_type, tuple(gpus))
         self._before = now
         return answer

@@ -46,7 +46,7 @@ class RoundJob:
     """
 
     id: str | int
-    place: int
+    trace_index: int
     gpus: int
     model: str
     mode: str
@@ -60,7 +60,7 @@ class RoundJob:
     rates: Floats
     attained_s: float
     running: bool
-    know: Callable[[], JobState] = field(repr=False)
+    make_state: Callable[[], JobState] = field(repr=False)
 
     @property
     def steps_left(self) -> int:
@@ -70,7 +70,7 @@ class RoundJob:
     @property
     def state(self) -> JobState:
         """Regimes so far, service, waiting and contention: what predictors and the window program read."""
-        return self.know()
+        return self.make_state()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

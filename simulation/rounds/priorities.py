@@ -24,15 +24,15 @@ class TimeSharing:
     promised less the time received.
     """
 
-    def __init__(self, jobs: int, kinds: int, rules: RoundRules) -> None:
+    def __init__(self, jobs: int, gpu_types: int, rules: RoundRules) -> None:
         """Start with nothing promised to so many jobs, ordered by arrival and id, on so many GPU types."""
         self._first_s = rules.round_s / 2.0
         self._backfill_new = rules.backfill_new
-        self._shares = np.zeros((jobs, kinds))
-        self._received_s = np.full((jobs, kinds), self._first_s)
-        self._deficit_s = np.zeros((jobs, kinds))
+        self._shares = np.zeros((jobs, gpu_types))
+        self._received_s = np.full((jobs, gpu_types), self._first_s)
+        self._deficit_s = np.zeros((jobs, gpu_types))
         self._known = np.zeros(jobs, dtype=bool)
-        self._total_s = np.zeros(kinds)
+        self._total_s = np.zeros(gpu_types)
         self._since_s = 0.0
 
     def reset(self, orders: Indices, shares: Floats, time_s: float) -> None:
@@ -46,10 +46,10 @@ class TimeSharing:
         self._known[orders] = True
         self._since_s = time_s
 
-    def record(self, order: int, kind: int, run_s: float) -> None:
+    def record(self, order: int, gpu_type: int, run_s: float) -> None:
         """Count a run."""
-        self._received_s[order, kind] += run_s
-        self._total_s[kind] += run_s
+        self._received_s[order, gpu_type] += run_s
+        self._total_s[gpu_type] += run_s
 
     def choose(self, jobs: Sequence[RoundProgress], free: list[int]) -> list[tuple[RoundProgress, int]]:
         """Return (job, GPU type) of those that run, in the order they were taken; `free` GPUs of each type."""
@@ -64,14 +64,14 @@ class TimeSharing:
         taken: set[int] = set()
         left = sum(free)
         free = list(free)
-        for kind, place in zip(*(part.tolist() for part in np.divmod(rank, max(1, len(jobs)))), strict=True):
-            job = jobs[place]
-            if job.gang > free[kind] or job.order in taken or job.rates[kind] <= 0.0:
+        for gpu_type, index in zip(*(part.tolist() for part in np.divmod(rank, max(1, len(jobs)))), strict=True):
+            job = jobs[index]
+            if job.gang_gpus > free[gpu_type] or job.order in taken or job.rates[gpu_type] <= 0.0:
                 continue
-            chosen.append((job, kind))
+            chosen.append((job, gpu_type))
             taken.add(job.order)
-            free[kind] -= job.gang
-            left -= job.gang
+            free[gpu_type] -= job.gang_gpus
+            left -= job.gang_gpus
             if not left:
                 break
         return chosen

@@ -42,7 +42,7 @@ class RunRecord(NamedTuple):
     """
 
     round: int
-    place: int
+    trace_index: int
     gpu_type: int
     gpu_ids: tuple[int, ...]
     first: bool

@@ -30,7 +30,7 @@ class ReplayedSchedule:
         self._rounds = [tuple(ids) for ids in schedule]
         if not self._rounds:
             raise InvalidInput("schedule", "[]", "must hold at least one round")
-        self._kind = gpu_type
+        self._gpu_type = gpu_type
 
     def due(self, state: RoundState) -> bool:
         """Never: it is called whenever its one round is used up."""
@@ -42,9 +42,9 @@ class ReplayedSchedule:
             there = {job.id for job in state.jobs}
             ids = [key for key in self._rounds[state.round] if key in there]
         else:
-            ids, free = [], int(state.gpus[self._kind])
+            ids, free = [], int(state.gpus[self._gpu_type])
             for job in state.jobs:
                 if job.gpus <= free:
                     ids.append(job.id)
                     free -= job.gpus
-        return Schedule([dict.fromkeys(ids, self._kind)], Evidence(reason="replay"))
+        return Schedule([dict.fromkeys(ids, self._gpu_type)], Evidence(reason="replay"))

@@ -94,7 +94,7 @@ class RoundResult(SimulationResult):
         table = pd.DataFrame(list(self.run_rows), columns=list(RunRecord._fields))
         types = self.cluster.types
         table["gpu_type"] = [types[index] for index in table["gpu_type"]]
-        table.insert(1, "job_id", [self.trace.job_id[place] for place in table.pop("place")])
+        table.insert(1, "job_id", [self.trace.job_id[trace_index] for trace_index in table.pop("trace_index")])
         return table
 
     @cached_property
@@ -102,7 +102,7 @@ class RoundResult(SimulationResult):
         """Ids of the jobs that ran, by round, in the order in which they were taken."""
         rounds: list[list[str | int]] = [[] for _ in self.round_rows]
         for run in self.run_rows:
-            rounds[run.round].append(self.trace.job_id[run.place])
+            rounds[run.round].append(self.trace.job_id[run.trace_index])
         return tuple(tuple(ids) for ids in rounds)
 
     @cached_property

@@ -11,22 +11,22 @@ from .policy import RoundJob
 from .rules import RoundRules
 
 # A job whose steps are all run, but which has not ended, still has this share of its epochs to go.
-_LAST_CRUMB = 1e-6
+_MIN_REMAINING_SHARE = 1e-6
 
 
 class Clock:
     """The time, and the integral of contention max(1, GPUs asked for / GPUs present) up to it."""
 
-    __slots__ = ("contention", "crowding_s", "time_s")
+    __slots__ = ("contention", "contention_integral_s", "time_s")
 
     def __init__(self) -> None:
         """Start at 0, in an empty cluster."""
-        self.time_s = self.crowding_s = 0.0
+        self.time_s = self.contention_integral_s = 0.0
         self.contention = 1.0
 
     def advance(self, time_s: float) -> None:
         """Go to a later time at the present contention."""
-        self.crowding_s += self.contention * (time_s - self.time_s)
+        self.contention_integral_s += self.contention * (time_s - self.time_s)
         self.time_s = time_s
 
 
@@ -34,8 +34,8 @@ def round_job(job: RoundProgress, clock: Clock, running: bool) -> RoundJob:
     """Return the job as a policy sees it now; `state` tells of the moment when it is read."""
     return RoundJob(
         id=job.id,
-        place=job.place,
-        gpus=job.gang,
+        trace_index=job.trace_index,
+        gpus=job.gang_gpus,
         model=job.model,
         mode=job.mode,
         weight=job.weight,
@@ -48,7 +48,7 @@ def round_job(job: RoundProgress, clock: Clock, running: bool) -> RoundJob:
         rates=job.rates,
         attained_s=job.attained_s,
         running=running,
-        know=partial(job_state, job, clock, running),
+        make_state=partial(job_state, job, clock, running),
     )
 
 
@@ -72,16 +72,20 @@ def job_state(job: RoundProgress, clock: Clock, running: bool) -> JobState:
     """
     total = job.total_steps / job.steps_per_epoch
     # Rescaling may leave more steps run than there are in all: the job then waits to be ended.
-    finished = min(job.finished_epochs, total * (1.0 - _LAST_CRUMB))
+    finished = min(job.finished_epochs, total * (1.0 - _MIN_REMAINING_SHARE))
     ends = [min(end, finished) for _, end in job.regimes] + [finished]
     starts = [0.0, *ends[:-1]]
     sizes = [size for size, _ in job.regimes] + [job.batch_size]
     future = job.adaptation.future(job.batch_size, finished, total)
     life_s = clock.time_s - job.arrival_s
-    contention = (clock.crowding_s - job.crowding_then_s) / life_s if life_s > 0.0 else clock.contention
+    contention = (
+        (clock.contention_integral_s - job.contention_integral_at_arrival_s) / life_s
+        if life_s > 0.0
+        else clock.contention
+    )
     return JobState(
         id=job.id,
-        gpus=job.gang,
+        gpus=job.gang_gpus,
         mode=job.mode,
         total_epochs=total,
         finished_epochs=finished,
@@ -101,10 +105,10 @@ def _epoch_s(job: RoundProgress, sizes: set[int]) -> dict[int, float]:
     """Return seconds per epoch at these sizes and every other that the mode allows, where a rate is known."""
     cluster = job.cluster
     profiles = cluster.profiles[0]
-    sizes |= set(profiles.batch_sizes(job.model, job.initial_batch_size, job.gang, job.mode))
+    sizes |= set(profiles.batch_sizes(job.model, job.initial_batch_size, job.gang_gpus, job.mode))
     seconds = {}
     for size in sorted(sizes):
-        rate = float(cluster.rates(job.model, size, job.gang).max())
+        rate = float(cluster.rates(job.model, size, job.gang_gpus).max())
         if rate > 0.0:
             seconds[size] = profiles.steps_per_epoch(job.model, size) / rate
     return seconds
