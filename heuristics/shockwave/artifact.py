@@ -1,4 +1,4 @@
-"""The variant of Shockwave that its released code runs, as a policy of the rounds engine, for comparison."""
+"""Variant of Shockwave in its released code, as a policy of the rounds engine, for comparison."""
 
 from __future__ import annotations
 
@@ -20,49 +20,49 @@ if TYPE_CHECKING:
     from ...solvers.backend import Backend
     from ...solvers.result import Result
 
-# The code's power of rho for a job in its last round.
+# Power of rho in the released code for a job in its last round.
 LAST_ROUND_POWER = 100.0
-# Weights are powers up to 100, and solvers compute in doubles: the code leaves them as they are, we stop here.
+# Limit of the weights, which are powers up to 100 and exceed the accuracy of doubles; the released code has none.
 GREATEST_WEIGHT = 1e6
 
 
 @dataclass(kw_only=True, eq=False)
 class ArtifactPolicy:
-    """Plan a window as the released code does: one mean epoch time per job, a logarithm of six points, hard FTF rows.
+    """Plan a window as in the released code: one mean epoch time per job, a logarithm of six points, hard FTF rows.
 
-    A first program asks every job to keep its finish-time target; where it cannot, which is nearly always, a second
-    one weighs jobs by a power of how far they are beyond it. A ranking program then says which rounds each job gets.
+    The first program requires every job to meet its finish-time target. If it is infeasible, which is nearly always the
+    case, a second program weights jobs by a power of the ratio to the target. A ranking program then assigns rounds.
 
     Parameters
     ----------
     makespan_weight : float
-        k in the code (the paper's lambda), at least 0.
+        Weight k in the released code (lambda in the paper), at least 0.
     rho_power : float
-        lambda in the code (the paper's k), at least 0.
+        Exponent lambda in the released code (k in the paper), at least 0.
     most_rho : float
-        Largest finish-time fairness the first program allows, and above which the second one weighs; positive.
+        Largest finish-time fairness that the first program allows, above which the second one weights jobs; positive.
     rounds : int
         Rounds planned ahead (T).
     reactive : bool
-        Plan again as soon as a batch size changes.
+        Whether a change of a batch size triggers a plan.
     rel_gap : float
         Gap of each program, as a share of the mean weight.
     time_limit : float
-        Seconds for each program.
+        Time limit of each program, in seconds.
     backend : str or Backend
-        A general one; the programs are MILPs.
+        General backend; the programs are MILPs.
 
     Raises
     ------
     InvalidInput
-        If an option is out of range; in `decide`, as `ShockwavePolicy`.
+        If an option is out of range; in `decide`, as for `ShockwavePolicy`.
 
     Notes
     -----
-    What the code does, by reading and running it (docs/shockwave.md compares it with the paper): epoch times are
-    rounded to seconds; the posterior over the batch sizes that the job will truly take is a standard Bayesian one, less
-    what was observed; contention is jobs over GPUs. Rounds per job are solved for first, and by round only where they
-    cannot be packed: the same optimum, sooner. Weights stop at 1e6.
+    The behaviour follows the source and runs of the released code (docs/shockwave.md compares it with the paper): epoch
+    times are rounded to seconds; the prediction is the standard Bayesian posterior over the job's true batch sizes,
+    less the observed epochs; contention is jobs over GPUs. Rounds per job are solved first, and the assignment by round
+    only if they cannot be packed, which gives the same optimum faster. Weights are limited to 1e6.
     """
 
     makespan_weight: float = 1e-3
@@ -85,11 +85,13 @@ class ArtifactPolicy:
         self.rel_gap = as_real("rel_gap", self.rel_gap, minimum=0.0)
         self.time_limit = as_real("time_limit", self.time_limit, above=0.0)
         if self.backend == "marginal":
-            raise InvalidInput("backend", self.backend, "reads the paper's window only; the released code's is a MILP")
+            raise InvalidInput(
+                "backend", self.backend, "solves the paper's window only; the program of the released code is a MILP"
+            )
         self._contention = _ContentionIntegral()
 
     def due(self, state: RoundState) -> bool:
-        """Return whether a job arrived or completed since the last call, or adapted if the policy is reactive."""
+        """Return whether a job arrived, completed or (if reactive) changed its batch size since the last call."""
         self._contention.advance(state)
         return bool(state.arrived or state.completed or (self.reactive and state.rescaled))
 
@@ -132,10 +134,10 @@ class ArtifactPolicy:
         )
 
     def _solve_counts(self, state: RoundState, jobs: ArtifactJobs) -> tuple[Floats, Result[Any]]:
-        """Solve with finish-time rows; without them, and with weights, where they cannot be kept."""
+        """Solve with finish-time rows; if these are infeasible, without them and with weights."""
         share = min(1.0, state.total_gpus / len(state.jobs))
         begun_s = state.round_s * state.round
-        # D(r + T) + left/share <= rhomax A says what may be left; less than nothing can never be kept.
+        # D(r + T) + left/share <= rhomax A bounds the time left; a negative bound is infeasible.
         most_left_s = share * (self.most_rho * jobs.target_s - begun_s - state.round_s * self.rounds)
         ones = np.ones(len(state.jobs))
         if (most_left_s >= 0.0).all():
@@ -168,7 +170,7 @@ class ArtifactPolicy:
     def _solve_ranking(
         self, state: RoundState, jobs: ArtifactJobs, weights: Floats, result: Result[Any]
     ) -> NDArray[np.bool_]:
-        """Return who runs in which round: the ranking of the rounds per job, or the best that was found in time."""
+        """Return the grants, shape (N, T), from the ranking of the rounds per job; empty without a plan."""
         from ...solvers.solve import solve
 
         empty = np.zeros((len(state.jobs), self.rounds), dtype=np.bool_)
@@ -176,8 +178,8 @@ class ArtifactPolicy:
             return empty
         counts: Indices = counts_of(result.plan)
         gpus = state.total_gpus
-        for again in (False, True):
-            if again:
+        for by_round in (False, True):
+            if by_round:
                 exact = self._counts(state, jobs, weights, None, by_round=True)
                 if exact.plan is None:
                     break
@@ -190,10 +192,10 @@ class ArtifactPolicy:
 
 
 def released_prediction(state: JobState) -> tuple[float, float]:
-    """Return the epoch time d and the remaining run time R of one job, in seconds, as the released code has them.
+    """Return the epoch time d and the remaining run time R of one job, in seconds, as in the released code.
 
-    The K batch sizes that the job will truly take share a prior of E/K epochs each; the epochs so far and the current
-    one are added, the sum is scaled back to E, and what was observed is taken off. Epoch times are whole seconds.
+    Each of the K true batch sizes of the job has a prior of E/K epochs; the epochs so far and the current one are
+    added, the sum is scaled to E, and the observed epochs are subtracted. Epoch times are whole seconds.
     """
     sizes = [*dict.fromkeys([*state.batch_sizes, *(size for size, _ in state.future)])]
     epoch_s = np.array([max(1.0, round(float(state.epoch_s[size]))) for size in sizes])
@@ -204,12 +206,12 @@ def released_prediction(state: JobState) -> tuple[float, float]:
     observed[sizes.index(state.batch_sizes[-1])] += min(1.0, left)
     total = state.total_epochs
     mean = total * (total / len(sizes) + observed) / (total + observed.sum())
-    wanted = np.maximum(mean - observed, 0.0)
-    return float(observed @ epoch_s / observed.sum()), float(wanted @ epoch_s)
+    left_epochs = np.maximum(mean - observed, 0.0)
+    return float(observed @ epoch_s / observed.sum()), float(left_epochs @ epoch_s)
 
 
 class _ContentionIntegral:
-    """The integral over time of max(1, jobs/GPUs), as far as the policy was asked about it: every round."""
+    """Integral over time of the contention max(1, jobs/GPUs), updated every round."""
 
     def __init__(self) -> None:
         self._time_s = self._sum_s = 0.0
@@ -217,14 +219,14 @@ class _ContentionIntegral:
         self._at_arrival: dict[str | int, tuple[float, float]] = {}
 
     def advance(self, state: RoundState) -> None:
-        """Go to the state's time; jobs not seen before start there."""
+        """Advance to the state's time; the means of new jobs start there."""
         self._sum_s += self._current * (state.time_s - self._time_s)
         self._time_s = state.time_s
         self._current = max(1.0, len(state.jobs) / state.total_gpus)
         self._at_arrival = {job.id: self._at_arrival.get(job.id, (self._time_s, self._sum_s)) for job in state.jobs}
 
     def means(self, state: RoundState) -> Floats:
-        """Return each job's mean over its life so far, shape (N,); the present value where it has just arrived."""
+        """Return the mean contention since each job's arrival, shape (N,); the current value for new jobs."""
         values = []
         for job in state.jobs:
             time_s, sum_s = self._at_arrival[job.id]

@@ -1,4 +1,4 @@
-"""The programs of the code released with Shockwave: rounds per job, then which rounds (spec section 8)."""
+"""Programs of the code released with Shockwave: rounds per job, then their ranking."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from ...formulations.arrays import Floats, Indices
 from ...formulations.program.builder import ProgramBuilder
 from ...formulations.program.model import Program
 
-# Where the piecewise linear logarithm meets the true one; at 0 it is log 1e-6.
+# Nodes of the piecewise linear logarithm; its value at 0 is log 1e-6.
 LOG_NODES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 LOG_ORIGIN = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArtifactJobs:
-    """N jobs as the released code sees them, shape (N,) each.
+    """Data of N jobs in the released code, shape (N,) each.
 
     Attributes
     ----------
     gang_gpus : ndarray of int
+        GPUs that each job needs.
     total_epochs, finished_epochs : ndarray of float
-        E and F.
+        Epochs in all (E) and finished (F).
     epoch_s : ndarray of float
-        One epoch time per job: the mean over the epochs so far and the current one (d).
+        Mean epoch time over the epochs so far and the current one (d).
     remaining_s : ndarray of float
         Predicted run time left (R).
     target_s : ndarray of float
@@ -55,17 +56,17 @@ def counts_program(
 ) -> Program:
     """Maximise (1/(N T)) sum_j W_j PWLlog((F_j + p_j)/E_j) - k max_j max(0, R_j - d_j p_j).
 
-    Columns "run" are rounds per job (N, 1), within the cluster's total of GPU-rounds; with `by_round` the binaries
-    X (N, T), within the cluster in every round. The epochs run, p_j, satisfy d_j p_j <= D sum_t X_jt.
+    The columns "run" are rounds per job (N, 1), limited by the cluster's total of GPU-rounds; with `by_round` they are
+    binaries X (N, T), limited by the cluster in every round. The epochs run, p_j, satisfy d_j p_j <= D sum_t X_jt.
 
     Parameters
     ----------
     weights : ndarray of float, shape (N,)
-        W.
+        Weights W.
     makespan_weight : float
-        k in the released code's naming.
+        Weight of the longest remaining time (k in the released code).
     most_left_s : ndarray of float, shape (N,), optional
-        Rows R_j - d_j p_j <= most_left_s_j: the finish-time rows, solved for what they leave to run.
+        Bound of the finish-time rows R_j - d_j p_j <= most_left_s_j.
     """
     count, job = len(jobs.gang_gpus), np.arange(len(jobs.gang_gpus))
     nodes = np.array(LOG_NODES)
@@ -82,7 +83,7 @@ def counts_program(
     build.add_rows(
         "run_time", (count,), terms=[(job, progress, jobs.epoch_s), (job[:, None], run, -round_s)], upper=0.0
     )
-    # The logarithm is concave, so a mix of its nodes needs no binaries for their order.
+    # The logarithm is concave, so its convex combination of nodes needs no binaries.
     mix = build.add_columns("mix", (count, len(nodes)), upper=1.0)
     build.add_rows("one_mix", (count,), terms=[(job[:, None], mix, 1.0)], lower=1.0, upper=1.0)
     build.add_rows(
@@ -112,7 +113,7 @@ def counts_of(plan: Mapping[str, Floats]) -> Indices:
 
 
 def ranking_program(gang_gpus: Indices, counts: Indices, *, weights: Floats, gpus: int, rounds: int) -> Program:
-    """Give jobs their rounds early: minimise sum_j W_j (sum_t t Y_jt)/n_j, every job n_j rounds, within capacity."""
+    """Rank the rounds of jobs: minimise sum_j W_j (sum_t t Y_jt)/n_j, every job n_j rounds, within capacity."""
     job, t = np.arange(len(gang_gpus)), np.arange(rounds)
     build = ProgramBuilder(sense="min")
     run = build.add_binaries("run", (len(gang_gpus), rounds))
@@ -123,7 +124,7 @@ def ranking_program(gang_gpus: Indices, counts: Indices, *, weights: Floats, gpu
 
 
 def conserve_work(grants: NDArray[np.bool_], gang_gpus: Indices, needs: Indices, order: Indices, gpus: int) -> None:
-    """Give idle GPUs, round by round, to jobs in `order` that fit and have not had all they need; in place."""
+    """Grant idle GPUs, round by round, to jobs in `order` that fit and need more rounds; in place."""
     free = gpus - gang_gpus @ grants
     granted = grants.sum(axis=1)
     for t in np.flatnonzero(free >= gang_gpus.min()):

@@ -1,4 +1,4 @@
-"""The jobs of a round as the columns that the window program and the order of rounds need."""
+"""Columns of the jobs of a round for the window program and the order of rounds."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..prediction.predictors import Predictor, predict
 Contention = Literal["jobs_seen", "jobs_present", "demand"]
 CONTENTIONS: tuple[Contention, ...] = get_args(Contention)
 
-# A job's measured speed counts in full once it has run for much longer than this share of a round.
+# Weight of the predicted speed against the measured one, as a share of a round's time.
 _UNMEASURED_ROUNDS = 0.1
-# How many times the typical error a job that has not run is allowed for.
+# Margin of a job that has not run, as a multiple of the typical error of speeds.
 _RISK_FACTOR = 2.0
-_LARGEST_LOG_ERROR = 10.0  # as a logarithm: beyond every window
+_LARGEST_LOG_ERROR = 10.0  # cap of the logarithm of the margin
 
 
 class _CachedJob(NamedTuple):
-    """What was predicted of a job, and at which progress."""
+    """Prediction of a job, and the progress at which it was made."""
 
     progress: tuple[int, int, int]
     attained_s: float
@@ -37,7 +37,9 @@ class _CachedJob(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ActiveJobs:
-    """N jobs at the start of a round, shape (N,) each; regimes are entries starts[j]:starts[j + 1].
+    """Columns of N jobs at the start of a round, shape (N,) each unless stated.
+
+    Job j has the regimes regime_starts[j] to regime_starts[j + 1] - 1.
 
     Attributes
     ----------
@@ -47,11 +49,12 @@ class ActiveJobs:
     attained_s, waiting_s : ndarray of float
         Service received (L) and time waited (W) since arrival.
     remaining_s : ndarray of float
-        Predicted isolated seconds left (R).
+        Predicted seconds left on the whole gang (R).
     contention : ndarray of float
-        N_avg, at least 1.
+        Mean contention N_avg, at least 1.
     risk : ndarray of float
-        By which share of R a job may take longer than predicted, as far as the speeds of others tell; 0 once it runs.
+        Margin, as a share of R, for the error of the predicted speed, from the errors of other jobs; 0 after the job's
+        first run.
     """
 
     finished_epochs: Floats
@@ -74,28 +77,28 @@ class ActiveJobs:
 
     @property
     def predicted_s(self) -> Floats:
-        """Predicted total isolated run time (P)."""
+        """Predicted total run time on the whole gang (P)."""
         return self.attained_s + self.remaining_s
 
 
 class JobReader:
-    """Reads the jobs of a round, and predicts anew only those that have run since.
+    """Reader of the jobs of a round, which predicts only the jobs that have run since the last call.
 
     Parameters
     ----------
     predictor : {"restatement", "bayes", "greedy", "oracle"}
     max_regimes : int, optional
     contention : {"jobs_seen", "jobs_present", "demand"}
-        What N_avg is: jobs that have arrived so far over GPUs, jobs that are there over GPUs, or the mean over the
-        job's life of the GPUs asked for over GPUs. At least 1.
+        Definition of N_avg, at least 1: jobs that have arrived so far over GPUs, jobs present over GPUs, or the mean
+        since the job's arrival of GPUs requested over GPUs.
     measured_speeds : bool
-        Whether to correct seconds per epoch by what was measured of the job.
+        Whether to correct seconds per epoch by the measured time of the job.
 
     Notes
     -----
-    A job that between readings, at one batch size, has run for L seconds where its seconds per epoch say L' is taken to
-    need L/L' times as long for all to come. How wrong speeds are in general is the root mean square of log(L/L') over
-    all jobs that have run; a job that has not is allowed to be wrong by twice that.
+    If a job has run for L seconds between calls, at one batch size, and its seconds per epoch predict L', its remaining
+    time is multiplied by L/L' from then on. The typical error of speeds is the root mean square of log(L/L') over all
+    jobs that have run; a job that has not run gets a margin of twice this error.
     """
 
     def __init__(
@@ -103,14 +106,14 @@ class JobReader:
     ) -> None:
         self._predictor, self._max_regimes, self._contention = predictor, max_regimes, contention
         self._measured_speeds = measured_speeds
-        # Seconds that each job has run as observed, and what its seconds per epoch say of these epochs.
+        # Measured seconds of each job, and the seconds predicted for the same epochs.
         self._measured_times: dict[str | int, tuple[float, float]] = {}
-        self._squared_errors = 0.0  # of the logarithms of what the one is over the other, all jobs together
+        self._squared_errors = 0.0  # squared logarithms of measured over predicted seconds, summed over jobs
         self._cached: dict[str | int, _CachedJob] = {}
         self._arrived: set[str | int] = set()
 
     def read(self, state: RoundState) -> ActiveJobs:
-        """Return the columns of `state.jobs`, of which there is at least one."""
+        """Return the columns of `state.jobs`, which has at least one job."""
         self._arrived.update(job.id for job in state.jobs)
         cached, contention = {}, []
         for job in state.jobs:
@@ -154,10 +157,10 @@ class JobReader:
         )
 
     def _measured(self, job: RoundJob, now: JobState, before: _CachedJob | None, round_s: float) -> float:
-        """Return how many times longer than told the job takes for an epoch, from what it ran since `before`."""
+        """Return the job's measured over its predicted time per epoch, updated with its runs since `before`."""
         measured_s, predicted_s = self._measured_times.get(job.id, (0.0, 0.0))
         slowdown = _ratio(measured_s, predicted_s, round_s)
-        # Where the batch size changed meanwhile, epochs were rounded: nothing can be told from those.
+        # A change of the batch size rounds epochs, so intervals with a change are not used.
         if self._measured_speeds and before is not None and before.progress[1:] == (job.batch_size, job.total_steps):
             self._squared_errors -= math.log(slowdown) ** 2
             epochs = (job.steps_run - before.progress[0]) / job.steps_per_epoch

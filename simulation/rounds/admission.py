@@ -1,4 +1,4 @@
-"""Jobs at the door of the rounds engine: checked against the cluster, and in order of arrival."""
+"""Admission of a trace's jobs to the rounds engine: checks against the cluster, and order of arrival."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from .job import RoundProgress
 
 
 def admit_jobs(trace: Trace, cluster: RoundCluster) -> list[RoundProgress]:
-    """Return the jobs of a trace at their start, by arrival, ties by id (numbers before text).
+    """Return the jobs of a trace in their initial state, by arrival, ties by id (numbers before text).
 
-    So the order of the trace's rows changes nothing.
+    The order of the trace's rows does not matter.
 
     Raises
     ------
     InvalidInput
-        If a gang is wider than every type, or a job can come to a batch size that no type can run; the message names
-        the job's position in the trace.
+        If a gang exceeds every type, or a job can reach a batch size that no type can run; the error holds the job's
+        trace index.
     """
     for trace_index, gang_gpus in enumerate(trace.num_gpus.tolist()):
         if gang_gpus > max(cluster.counts):
@@ -47,7 +47,7 @@ def _job(trace: Trace, trace_index: int, order: int, cluster: RoundCluster) -> R
         adaptation = Adaptation(profiles, model, batch_size, gang_gpus, trace.mode[trace_index], epochs)
         for size in adaptation.reachable(epochs):
             if not cluster.rates(model, size, gang_gpus).any():
-                # The profiles say best what they know instead.
+                # Raises InvalidInput with the configurations that have a rate.
                 for each, count in zip(cluster.profiles, cluster.counts, strict=True):
                     if gang_gpus <= count:
                         each.steps_per_s(model, size, gang_gpus)

@@ -1,4 +1,4 @@
-"""The cluster of the rounds engine: GPU types, how many of each, and how fast each runs a job."""
+"""Cluster of the rounds engine: GPU types with their counts and throughput profiles."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ..profiles.table import Profiles
 
 
 class RoundCluster:
-    """GPU types with their counts and profiles, checked.
+    """Checked GPU types with their counts and profiles.
 
     Parameters
     ----------
     gpus : Cluster, int or mapping of str to int
-        GPUs, or GPUs of each type; at least 1 of each. Machines and racks change nothing in this engine.
+        GPUs, or GPUs of each type; at least 1 of each. This engine ignores machines and racks.
     profiles : Profiles or mapping of str to Profiles
-        One for all types, or one for each. Those of one cluster may differ in name and rates only: an epoch of a
-        job is the same work on every type.
+        Profiles of all types, or of each. Profiles of one cluster may differ only in name and rates, since an epoch
+        of a job is the same work on every type.
 
     Raises
     ------
@@ -44,7 +44,7 @@ class RoundCluster:
             raise InvalidInput("profiles", type(profiles).__name__, "must be Profiles, or one for each GPU type")
         for gpu_type in self.types:
             if not isinstance(profiles.get(gpu_type), Profiles):
-                why = f"no Profiles for this GPU type; the mapping knows {', '.join(map(str, profiles)) or 'none'}"
+                why = f"no Profiles for this GPU type; the mapping has {', '.join(map(str, profiles)) or 'none'}"
                 raise InvalidInput("profiles", gpu_type, why)
         for gpu_type in profiles:
             if gpu_type not in self.types:
@@ -63,7 +63,7 @@ class RoundCluster:
         return self.cluster.gpus
 
     def rates(self, model: str, batch_size: int, gang_gpus: int) -> Floats:
-        """Return the steps per second on each type, shape (K,), read-only; 0 where the gang does not fit or run."""
+        """Return steps per second on each type, shape (K,), read-only; 0 where the gang does not fit or has no rate."""
         key = (model, batch_size, gang_gpus)
         found = self._rates.get(key)
         if found is None:

@@ -1,4 +1,4 @@
-"""The policy's side of the rounds engine: when it is called, what it may answer, and who runs by its answer."""
+"""Decisions of the policy in the rounds engine: calls, checks of answers, and selection of jobs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .rules import RoundRules
 
 
 class Decisions:
-    """Calls the policy when it is due, and turns its standing decision into who runs.
+    """Current decision of the policy, and selection of the jobs that run by it.
 
     Attributes
     ----------
     called_s : float
-        When the policy was last called; minus infinity if never.
+        Time of the policy's last call; minus infinity before the first.
     arrived, completed, rescaled : int
-        Events since then; the engine counts them.
+        Events since the last call, counted by the engine.
     calls : CallLog
     """
 
@@ -43,13 +43,13 @@ class Decisions:
         self.calls = CallLog()
 
     def consult(self, state: RoundState) -> None:
-        """Call the policy if there is no decision, its schedule is used up, or it says that it is due."""
+        """Call the policy if there is no decision, its schedule is used up, or `policy.due` returns True."""
         decision = self._decision
         used_up = isinstance(decision, Schedule) and self._next_round >= len(decision.rounds)
         if decision is not None and not used_up and not self._policy.due(state):
             return
-        ask: Callable[[], object] = partial(self._policy.decide, state)
-        answer, wall_s = self.calls.timed(ask)
+        call: Callable[[], object] = partial(self._policy.decide, state)
+        answer, wall_s = self.calls.timed(call)
         asked = [self._by_id[job.id] for job in state.jobs]
         if isinstance(answer, Shares):
             if answer.values.shape != (len(asked), len(self._cluster.types)):
@@ -66,25 +66,25 @@ class Decisions:
         self.calls.record(state.round, state.time_s, len(asked), wall_s, type(answer).__name__.lower(), answer.evidence)
 
     def choose(self, jobs: Sequence[RoundProgress], time_s: float) -> list[tuple[RoundProgress, int]]:
-        """Return (job, GPU type) of those that run in the round that starts now."""
+        """Return (job, GPU type) of the jobs that run in the round that starts now."""
         decision = self._decision
         if isinstance(decision, Shares):
             if self._shares_are_new:
-                # Jobs may have ended since the policy was asked, if that was in the middle of the round before.
-                there = [row for row, job in enumerate(self._consulted_jobs) if not job.ended_by]
-                orders = np.array([self._consulted_jobs[row].order for row in there], dtype=np.int64)
-                self._sharing.reset(orders, decision.values[there], time_s)
+                # With `plan_ahead`, jobs may have ended since the policy was called.
+                rows = [row for row, job in enumerate(self._consulted_jobs) if not job.ended_by]
+                orders = np.array([self._consulted_jobs[row].order for row in rows], dtype=np.int64)
+                self._sharing.reset(orders, decision.values[rows], time_s)
                 self._shares_are_new = False
             return self._sharing.choose(jobs, list(self._cluster.counts))
         assert isinstance(decision, Schedule)
         wanted: Mapping[str | int, int] = decision.rounds[self._next_round]
         self._next_round += 1
         chosen = [(self._by_id[key], gpu_type) for key, gpu_type in wanted.items()]
-        # A job may have come to a batch size that this type cannot run.
+        # A job may have changed to a batch size that this type cannot run.
         return [(job, gpu_type) for job, gpu_type in chosen if not job.ended_by and job.rates[gpu_type] > 0.0]
 
     def record(self, job: RoundProgress, gpu_type: int, run_s: float) -> None:
-        """Count a run against the job's share."""
+        """Add a run to the time that the job has received."""
         self._sharing.record(job.order, gpu_type, run_s)
 
     def _check_schedule(self, schedule: Schedule, known: set[str | int]) -> None:

@@ -1,4 +1,4 @@
-"""The rounds engine: fixed gangs that share GPUs in rounds, under a policy that gives shares or a schedule."""
+"""Rounds engine: fixed gangs share GPUs in rounds under a policy that returns shares or a schedule."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ def simulate_rounds(
     Parameters
     ----------
     trace : Trace
-        Its rows may come in any order: jobs go by arrival, ties by id.
+        Jobs in any order; the engine orders them by arrival, ties by id.
     policy : RoundPolicy
-        Called with the state of the cluster; see `rounds.policy`.
+        Policy that is called with the state of the cluster; see `rounds.policy`.
     gpus : Cluster, int or mapping of str to int
-        GPUs of the cluster (M), or of each type. Machines and racks change nothing in this engine.
+        GPUs of the cluster (M), or of each type. This engine ignores machines and racks.
     profiles : Profiles or mapping of str to Profiles
         Rates, epochs and run-time rules of adaptation: one for all GPU types, or one for each.
     rules : RoundRules, optional
-        The released simulator's by default.
+        Rules; by default those of the released simulator.
     on_round : callable, optional
-        Called at the end of each round with (round, time_s, jobs ended, jobs in all).
+        Callback at the end of each round with (round, time_s, jobs ended, jobs in all).
     record : bool
-        Whether to keep every run of a job in a round. Without, the result has no `runs`, `schedule` and `stretches`,
-        and takes less memory.
+        Whether to record every run of a job in a round. If False, the result has no `runs`, `schedule` and
+        `stretches`, and takes less memory.
 
     Returns
     -------
@@ -67,11 +67,11 @@ def simulate_rounds(
     Raises
     ------
     InvalidInput
-        Before anything runs: if a gang is wider than the cluster, a job cannot run at a batch size that it can come
-        to, or an argument is out of range; of a trace read from a file it names line and column. During the run: if
-        the policy's answer is not possible.
+        Before the simulation: if a gang exceeds the cluster, a job cannot run at a batch size that it can reach, or an
+        argument is out of range; for a trace read from a file, the message names line and column. During the
+        simulation: if the policy's answer is infeasible.
     EquipoiseError
-        If `rules.most_rounds` pass without an end.
+        If jobs are unfinished after `rules.most_rounds` rounds.
     SimulationInterrupted
         On Ctrl-C: a KeyboardInterrupt that carries the jobs that had ended.
 
@@ -112,7 +112,7 @@ def run_rounds(
 
 
 class _Run:
-    """One simulation as it goes: `step` plays one round."""
+    """State of a simulation in progress: `step` simulates one round."""
 
     def __init__(
         self, trace: Trace, policy: RoundPolicy, cluster: RoundCluster, rules: RoundRules, *, record: bool
@@ -120,7 +120,7 @@ class _Run:
         self.trace, self.policy, self.cluster, self.rules, self.record = trace, policy, cluster, rules, record
         self.jobs = admit_jobs(trace, cluster)
         self.exclusive_s = exclusive_s(trace, cluster.fastest())
-        # Overrun is judged on the slowest type: a job is not to end because it was given slow GPUs.
+        # The limit of overrun counts the slowest type, so that slow GPUs do not end a job.
         longest_s = exclusive_s(trace, cluster.slowest()) if len(cluster.types) > 1 else self.exclusive_s
         self.most_run_s = [
             math.inf if rules.overrun is None else int(rules.overrun * int(longest_s[job.trace_index]))
@@ -137,21 +137,21 @@ class _Run:
         self.steps = self.ended = self.admitted = self.demand = 0
         self.planned = False
         self.round_rows: list[RoundRecord] = []
-        # Fields of `RunRecord`, and how many are of rounds that have ended. Records are made when asked for: 200,000 of
-        # them would cost a large run a tenth of its time.
+        # Fields of `RunRecord`, and how many of them belong to rounds that have ended. The records are built on access:
+        # building 200,000 of them takes a tenth of a large run's time.
         self.runs: list[tuple[Any, ...]] = []
         self.whole_runs = 0
         self.stretches = StretchLog()
-        # GPUs are numbered within their type here, and across types in what all engines record.
+        # GPUs are numbered within their type here, and across types in the records common to all engines.
         self.first_gpu = [0, *accumulate(cluster.counts[:-1])]
 
     @property
     def time_s(self) -> float:
-        """The simulated time now."""
+        """Current simulated time."""
         return self.clock.time_s
 
     def step(self) -> bool:
-        """Play one round; return False if all jobs have ended before it."""
+        """Simulate one round; return False if all jobs had ended before it."""
         clock, number = self.clock, self.steps
         if not self.active:
             if self.admitted == len(self.jobs):
@@ -171,7 +171,7 @@ class _Run:
         chosen = self.decisions.choose(self.active, start_s)
         if self.rules.plan_ahead:
             self._plan(number, start_s, chosen)
-        end_s, rescaled = self._play(number, start_s, chosen)
+        end_s, rescaled = self._run_jobs(number, start_s, chosen)
         for job in self.active[:waiting]:
             job.waited_rounds += job.last_round != number
         ended = sum(job.ended_by != "" for job, _ in chosen)
@@ -203,7 +203,7 @@ class _Run:
         return True
 
     def _admit(self, time_s: float) -> None:
-        """Let in who has arrived by now; the clock stands there."""
+        """Admit the jobs that have arrived by `time_s`, which is the clock's time."""
         clock, admitted_before = self.clock, self.admitted
         while self.admitted < len(self.jobs) and self.jobs[self.admitted].arrival_s <= time_s:
             job = self.jobs[self.admitted]
@@ -217,7 +217,7 @@ class _Run:
         self.decisions.arrived += self.admitted - admitted_before
 
     def _plan(self, number: int, start_s: float, chosen: list[tuple[RoundProgress, int]]) -> None:
-        """Call the policy for the next round in the middle of this one, on what is known then."""
+        """Call the policy for the next round in the middle of this one, with the state at that time."""
         length_s = max((job.run_length_s(job.rates[gpu_type], self.rules) for job, gpu_type in chosen), default=None)
         half_s = (self.rules.round_s if length_s is None else length_s) / 2.0
         self.clock.advance(start_s + half_s)
@@ -232,8 +232,8 @@ class _Run:
         self.decisions.consult(self._state(number + 1, views))
         self.planned = True
 
-    def _play(self, number: int, start_s: float, chosen: list[tuple[RoundProgress, int]]) -> tuple[float, int]:
-        """Run the chosen jobs; return when the round ends, and how many changed their batch size."""
+    def _run_jobs(self, number: int, start_s: float, chosen: list[tuple[RoundProgress, int]]) -> tuple[float, int]:
+        """Run the chosen jobs; return the end of the round, and how many jobs changed their batch size."""
         end_s = start_s if chosen else start_s + self.rules.round_s
         rescaled = 0
         leases = self.leases.assign([(job.order, gpu_type, job.gang_gpus) for job, gpu_type in chosen])
@@ -259,12 +259,12 @@ class _Run:
         self.stretches.start(job.trace_index, start_s, job.gang_gpus, gpu_ids=ids, gpu_type=gpu_type)
 
     def _stop_stretch(self, job: RoundProgress) -> None:
-        """End the job's stretch, if it has one, with the last whole round in which it ran."""
+        """End the job's stretch, if it has one, at the end of the last complete round in which it ran."""
         if job.rounds and self.round_rows:
             self.stretches.stop(job.trace_index, self.round_rows[min(job.last_round, len(self.round_rows) - 1)].end_s)
 
     def _view(self, job: RoundProgress, number: int) -> RoundJob:
-        """Return the job as it stands before a round; what has not changed is not made anew."""
+        """Return the job's view before a round; an unchanged view is reused."""
         running = job.last_round == number - 1
         view = self.views.get(job.order)
         if view is None or view.running != running or view.attained_s != job.attained_s:
@@ -287,7 +287,7 @@ class _Run:
         )
 
     def result(self) -> RoundResult:
-        """Return what happened in the rounds that have ended: an interrupt may come within one."""
+        """Return the result of the rounds that have ended; an interrupt may come within a round."""
         jobs = sorted(self.jobs, key=lambda job: job.trace_index)
         rounds = self.round_rows
         for job in jobs:

@@ -1,4 +1,4 @@
-"""Which GPUs a job gets in a round, and whether it keeps those of the round before: leases."""
+"""Leases: assignment of numbered GPUs to jobs in a round, with GPUs of the preceding round kept if possible."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Sequence
 
 
 class GpuLeases:
-    """Gives jobs GPUs by number, and remembers them for one round.
+    """Assignment of numbered GPUs to jobs, with the leases of the preceding round.
 
     Notes
     -----
-    Type by type, wide jobs first. Among jobs of one width, first each that ran on this type in the round before keeps
-    its GPUs if none of them is taken by now, which extends its lease; then the others take the lowest free numbers.
+    Larger gangs go first. Among gangs of one size, each job that ran on this type in the preceding round keeps its
+    GPUs if all of them are still free, which extends its lease; then the other jobs take the lowest free numbers.
     """
 
     def __init__(self, counts: Sequence[int]) -> None:
-        """Start with GPUs 0 to M_k - 1 of each type, all free."""
+        """Start with GPUs 0 to M_k - 1 of each type free."""
         self._counts = tuple(counts)
         self._before: dict[int, tuple[int, tuple[int, ...]]] = {}
 
     def assign(self, runs: Sequence[tuple[int, int, int]]) -> list[tuple[tuple[int, ...], bool]]:
-        """Return the GPUs of each (job's number, GPU type, gang) of a round, and whether its lease is extended."""
+        """Return the GPUs of each (job number, GPU type, gang) of a round, and whether its lease is extended."""
         before = self._before
         now: dict[int, tuple[int, tuple[int, ...]]] = {}
         answer: list[tuple[tuple[int, ...], bool]] = [((), False)] * len(runs)
