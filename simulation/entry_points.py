@@ -14,7 +14,7 @@ _Row = TypeVar("_Row")
 class LazyTable(Mapping[_Key, _Row]):
     """Mapping that is built on first access.
 
-    Modules of other distributions import ours, so their rows cannot be read while ours are imported.
+    Other distributions' modules import this package, so their rows cannot be read during its import.
     """
 
     def __init__(self, make: Callable[[], Mapping[_Key, _Row]]) -> None:

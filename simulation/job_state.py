@@ -114,6 +114,6 @@ class JobState:
             left = self.total_epochs - self.finished_epochs
             self._check_sum("future", math.fsum(epochs for _, epochs in self.future), left, "the epochs left")
 
-    def _check_sum(self, name: str, found: float, wanted: float, meaning: str) -> None:
-        if abs(found - wanted) > _SUM_TOLERANCE * self.total_epochs:
-            raise InvalidInput(name, found, f"must add up to {meaning}, {wanted:.9g}")
+    def _check_sum(self, name: str, found: float, expected: float, meaning: str) -> None:
+        if abs(found - expected) > _SUM_TOLERANCE * self.total_epochs:
+            raise InvalidInput(name, found, f"must add up to {meaning}, {expected:.9g}")

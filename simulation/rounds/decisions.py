@@ -50,20 +50,22 @@ class Decisions:
             return
         call: Callable[[], object] = partial(self._policy.decide, state)
         answer, wall_s = self.calls.timed(call)
-        asked = [self._by_id[job.id] for job in state.jobs]
+        consulted = [self._by_id[job.id] for job in state.jobs]
         if isinstance(answer, Shares):
-            if answer.values.shape != (len(asked), len(self._cluster.types)):
-                why = f"must have a row for each of {len(asked)} jobs, a column for each GPU type"
+            if answer.values.shape != (len(consulted), len(self._cluster.types)):
+                why = f"must have a row for each of {len(consulted)} jobs, a column for each GPU type"
                 raise InvalidInput(f"shares of policy {self._policy.name}", answer.values.shape, why)
         elif isinstance(answer, Schedule):
-            self._check_schedule(answer, {job.id for job in asked})
+            self._check_schedule(answer, {job.id for job in consulted})
         else:
             field = f"decision of policy {self._policy.name}"
             raise InvalidInput(field, type(answer).__name__, "must be Shares or a Schedule")
-        self._decision, self._consulted_jobs, self._shares_are_new, self._next_round = answer, asked, True, 0
+        self._decision, self._consulted_jobs, self._shares_are_new, self._next_round = answer, consulted, True, 0
         self.called_s = state.time_s
         self.arrived = self.completed = self.rescaled = 0
-        self.calls.record(state.round, state.time_s, len(asked), wall_s, type(answer).__name__.lower(), answer.evidence)
+        self.calls.record(
+            state.round, state.time_s, len(consulted), wall_s, type(answer).__name__.lower(), answer.evidence
+        )
 
     def choose(self, jobs: Sequence[RoundProgress], time_s: float) -> list[tuple[RoundProgress, int]]:
         """Return (job, GPU type) of the jobs that run in the round that starts now."""
@@ -77,9 +79,9 @@ class Decisions:
                 self._shares_are_new = False
             return self._sharing.choose(jobs, list(self._cluster.counts))
         assert isinstance(decision, Schedule)
-        wanted: Mapping[str | int, int] = decision.rounds[self._next_round]
+        assignment: Mapping[str | int, int] = decision.rounds[self._next_round]
         self._next_round += 1
-        chosen = [(self._by_id[key], gpu_type) for key, gpu_type in wanted.items()]
+        chosen = [(self._by_id[key], gpu_type) for key, gpu_type in assignment.items()]
         # A job may have changed to a batch size that this type cannot run.
         return [(job, gpu_type) for job, gpu_type in chosen if not job.ended_by and job.rates[gpu_type] > 0.0]
 
@@ -87,13 +89,13 @@ class Decisions:
         """Add a run to the time that the job has received."""
         self._sharing.record(job.order, gpu_type, run_s)
 
-    def _check_schedule(self, schedule: Schedule, known: set[str | int]) -> None:
+    def _check_schedule(self, schedule: Schedule, job_ids: set[str | int]) -> None:
         field, types = f"schedule of policy {self._policy.name}", self._cluster.types
-        for number, wanted in enumerate(schedule.rounds):
+        for number, assignment in enumerate(schedule.rounds):
             used = [0] * len(types)
-            for key, gpu_type in wanted.items():
+            for key, gpu_type in assignment.items():
                 job, where = self._by_id.get(key), f"round {number} of the schedule"
-                if job is None or (key not in known and not job.ended_by):
+                if job is None or (key not in job_ids and not job.ended_by):
                     raise InvalidInput(field, key, f"{where}: no such job has arrived")
                 if (
                     isinstance(gpu_type, bool)
