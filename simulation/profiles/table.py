@@ -73,12 +73,12 @@ class Profiles:
             as_integer(f"dataset_sizes[{model}]", size, minimum=1)
         for model, size in self.max_batch_sizes.items():
             as_integer(f"max_batch_sizes[{model}]", size, minimum=1)
-        for key, stretches in self.accordion.items():
+        for rule, stretches in self.accordion.items():
             for stretch in stretches:
                 if not 0 <= stretch.first <= stretch.last:
-                    raise InvalidInput(f"accordion[{key}]", stretch, "needs 0 <= first <= last")
+                    raise InvalidInput(f"accordion[{rule}]", stretch, "needs 0 <= first <= last")
                 if stretch.period is not None and stretch.period <= stretch.last - stretch.first:
-                    raise InvalidInput(f"accordion[{key}]", stretch, "its period must be longer than the stretch")
+                    raise InvalidInput(f"accordion[{rule}]", stretch, "its period must be longer than the stretch")
         for key, segments in self.gns.items():
             starts = [first for first, _ in segments]
             if starts[:1] != [0] or segments[0][1] != key[1] or starts != sorted(set(starts)):
