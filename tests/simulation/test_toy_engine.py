@@ -293,7 +293,7 @@ def test_the_command_knows_which_engine_has_which_policy(installed):
     assert "fifo,las,toy-fifo;" in shown
     assert "rounds,toy." in shown
     _, said = command(installed, "simulate", "generated:3", "--policy", "toy-fifo", "--engine", "rounds", code=2)
-    assert "name = 'toy-fifo': it is a policy of toy; those of rounds are shockwave" in said
+    assert "name = 'toy-fifo': it is a policy of toy; the policies of rounds are shockwave" in said
     shown, _ = command(installed, "simulate", "generated:3", "--gpus", 2, "--policy", "las", "--json")
     assert json.loads(shown)["engine"] == "rounds"
 
