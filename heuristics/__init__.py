@@ -1,4 +1,4 @@
-"""Policies and estimators that promise no bound, and the planners built from them."""
+"""Heuristics without a bound: predictors, estimators, scheduling policies, and planners built from them."""
 
 from .prediction.estimators import artifact_ftf, average_contention, egalitarian_ftf, makespan_bound_s, planned_ftf
 from .prediction.predictors import PREDICTORS, Prediction, Predictor, predict

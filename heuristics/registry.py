@@ -1,4 +1,4 @@
-"""The policies of all engines by name, and `make_policy`, which makes one ready to run."""
+"""Registry of the policies of all engines, and `make_policy`, which creates a policy for one run."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from ..formulations.text import nearest_hint
 from ..simulation.engines import find_engine
 from ..simulation.entry_points import LazyTable, with_installed
 
-#: The group of entry points by which another distribution adds its `PolicyEntry`s.
+#: Group of entry points by which other distributions add their `PolicyEntry`s.
 ENTRY_POINTS = "equipoise.policies"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyEntry:
-    """One row of the registry. Name and engine together are unique.
+    """One row of the registry; the pair of name and engine is unique.
 
     Attributes
     ----------
     name : str
-        On the command line.
+        Name on the command line.
     engine : str
-        The engine that it is for.
+        Engine of the policy.
     description : str
-        What it optimises, in a few words.
+        Short description of the objective.
     module, maker : str
-        The module, absolute or relative to `equipoise.heuristics`, loaded when first asked for, and what in it makes
-        the policy.
+        Module, absolute or relative to `equipoise.heuristics`, loaded on first use, and the name of its class or
+        function that creates the policy.
     """
 
     name: str
@@ -42,12 +42,12 @@ class PolicyEntry:
     maker: str
 
     def load(self) -> Any:
-        """Return what makes the policy: a class, or a function of its options."""
+        """Return the class or function that creates the policy from its options."""
         return getattr(import_module(self.module, __package__), self.maker)
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options it takes, with their defaults."""
+        """Options of the policy, with their defaults."""
         parameters = inspect.signature(self.load()).parameters.values()
         return {parameter.name: parameter.default for parameter in parameters}
 
@@ -56,11 +56,11 @@ class PolicyEntry:
 _ROUNDS = (
     (
         "shockwave",
-        "the window program: fair over past and future, and soon done",
+        "window program: long-run fairness and a short makespan",
         ".shockwave.policy",
         "ShockwavePolicy",
     ),
-    ("shockwave-artifact", "the released code's variant of it", ".shockwave.artifact", "ArtifactPolicy"),
+    ("shockwave-artifact", "variant of Shockwave in its released code", ".shockwave.artifact", "ArtifactPolicy"),
     ("ossp", "least time until the last job ends", ".rounds.solved_shares", "MinTotalDurationPolicy"),
     (
         "themis",
@@ -68,15 +68,15 @@ _ROUNDS = (
         ".rounds.finish_time",
         "FinishTimeFairnessPolicy",
     ),
-    ("themis-filter", "Themis's own filter and partial allocation", ".rounds.themis_filter", "ThemisFilterPolicy"),
+    ("themis-filter", "Themis's filter and partial allocation auction", ".rounds.themis_filter", "ThemisFilterPolicy"),
     ("gavel", "the largest least normalised throughput", ".rounds.solved_shares", "MaxMinFairnessPolicy"),
     ("mst", "the largest sum of throughputs", ".rounds.solved_shares", "MaxSumThroughputPolicy"),
     ("allox", "least average completion time by matching jobs to GPUs", ".rounds.allox", "AlloxPolicy"),
     ("gandiva-fair", "equal tickets for every job", ".rounds.equal_share", "GandivaFairPolicy"),
-    ("isolated", "every job as on its own slice of the cluster", ".rounds.equal_share", "IsolatedPolicy"),
+    ("isolated", "isolated shares: every job on 1/m of the cluster", ".rounds.equal_share", "IsolatedPolicy"),
     (
         "proportional",
-        "every GPU type to every job by its part of the cluster",
+        "every GPU type in proportion to its part of the cluster",
         ".rounds.equal_share",
         "ProportionalPolicy",
     ),
@@ -94,7 +94,7 @@ ENTRIES: Mapping[tuple[str, str], PolicyEntry] = LazyTable(
     lambda: with_installed(_OWN, ENTRY_POINTS, PolicyEntry, attrgetter("name", "engine"))
 )
 
-#: Every policy by name; of a name that several engines have, the first one's.
+#: Every policy by name; if several engines have a policy of one name, that of the first engine.
 POLICIES: Mapping[str, PolicyEntry] = LazyTable(
     lambda: {name: ENTRIES[name, engines_of(name)[0]] for name in dict.fromkeys(name for name, _ in ENTRIES)}
 )
@@ -117,7 +117,7 @@ def find_policy(name: str, engine: str | None = None) -> PolicyEntry:
     ----------
     name : str
     engine : str, optional
-        By default the first engine that has a policy of this name.
+        Engine of the policy; by default the first that has a policy of this name.
 
     Raises
     ------
@@ -129,7 +129,8 @@ def find_policy(name: str, engine: str | None = None) -> PolicyEntry:
         if name in known:
             return ENTRIES[name, engine]
         if name in POLICIES:
-            why = f"it is a policy of {', '.join(engines_of(name))}; those of {engine} are {', '.join(known) or 'none'}"
+            names = ", ".join(known) or "none"
+            why = f"it is a policy of {', '.join(engines_of(name))}; the policies of {engine} are {names}"
             raise InvalidInput("name", name, why)
     if not isinstance(name, str) or name not in POLICIES:
         raise InvalidInput("name", name, _nearest(name, POLICIES, "policies"))
@@ -137,21 +138,21 @@ def find_policy(name: str, engine: str | None = None) -> PolicyEntry:
 
 
 def make_policy(name: str, engine: str | None = None, **options: Any) -> Any:
-    """Make a policy that was never called: one for each run, since a policy may remember.
+    """Create a new policy for one run; a policy may keep state, so each run needs its own.
 
     Parameters
     ----------
     name : str
-        One of `POLICIES`.
+        Name in `POLICIES`.
     engine : str, optional
-        The engine that it is for; by default the first that has a policy of this name.
+        Engine of the policy; by default the first that has a policy of this name.
     **options
-        Its own; see `find_policy(name, engine).options`.
+        Options of the policy; see `find_policy(name, engine).options`.
 
     Returns
     -------
     object
-        A policy of that engine; of rounds, a `RoundPolicy`.
+        Policy of that engine; for rounds a `RoundPolicy`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Jobs, traces, profiles and workloads: what a cluster sees, without any decision."""
+"""Simulation of GPU clusters: traces, throughput profiles, workloads, engines and their results."""
 
 from .cluster import Cluster
 from .decision import CallLog, CallRecord, Evidence
@@ -19,7 +19,7 @@ from .stochastic_runs import SampledRuns, sample_runs
 from .traces.generator import SIZE_CLASSES, SizeClass, generate_trace
 from .traces.readers import read_durations, read_gavel, read_shockwave, read_trace, write_shockwave
 from .traces.trace import Trace
-from .traces.trajectory import isolated_s, trajectory
+from .traces.trajectory import exclusive_s, isolated_s, trajectory
 
 __all__ = [
     "ENGINES",
@@ -48,6 +48,7 @@ __all__ = [
     "Trace",
     "due_on_events",
     "envy",
+    "exclusive_s",
     "finish_time_fairness",
     "generate_trace",
     "isolated_s",

@@ -13,24 +13,24 @@ from numpy.typing import ArrayLike
 from ..formulations.checks import as_integer, as_integers
 from ..formulations.errors import InvalidInput
 
-# The name of the GPU type where the caller has only one and gives a number.
+# Name of the GPU type where the caller gives only a number of GPUs.
 ONLY_TYPE = "gpu"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """GPUs by type and, if stated, the machines and racks that they stand in.
+    """GPUs by type and, if stated, the machines and racks that hold them.
 
-    GPUs are numbered from 0, the first type's first; machines and racks take them in this order.
+    GPUs are numbered from 0, starting with the first type; machines and racks take them in this order.
 
     Parameters
     ----------
     gpus_by_type : mapping of str to int
         GPUs of each type, at least 1.
     machines : int, optional
-        Machines of equal size, each with GPUs of one type. None: not stated, and the cluster counts as one machine.
+        Machines of equal size, each with GPUs of one type. None: the cluster counts as one machine.
     gpus_per_machine : int, optional
-        Follows from `machines` and the number of GPUs, as `machines` follows from it.
+        GPUs of each machine. Derived from `machines` and the number of GPUs, or `machines` from it.
     racks : int, optional
         Racks of equally many machines. None: one rack.
 
@@ -82,7 +82,10 @@ class Cluster:
 
     @classmethod
     def of(cls, gpus: Cluster | int | Mapping[str, int]) -> Cluster:
-        """Return the cluster as it is, or one of so many GPUs or GPUs by type; errors name the field `gpus`."""
+        """Return a given cluster unchanged, or make one from a number of GPUs or from GPUs by type.
+
+        Errors name the field `gpus`.
+        """
         if isinstance(gpus, Cluster):
             return gpus
         if isinstance(gpus, Mapping):
@@ -105,7 +108,7 @@ class Cluster:
         Raises
         ------
         InvalidInput
-            If there is no GPU among them, or one that the cluster lacks.
+            If `gpu_ids` is empty or holds a number that is no GPU of the cluster.
         """
         ids = as_integers("gpu_ids", gpu_ids, minimum=0, maximum=self.gpus - 1)
         if self.machines is None or self.gpus_per_machine is None:

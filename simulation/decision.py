@@ -1,4 +1,4 @@
-"""Decisions of policies as every engine records them: the evidence behind each, and the log of calls."""
+"""Records of policies' decisions: the evidence behind each, and the log of calls."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What a decision rests on.
+    """Solver outcome behind a decision.
 
     Attributes
     ----------
     reason : str
-        Why the solver stopped, such as "OPTIMAL"; "rule" where nothing was solved.
+        Termination reason of the solver, such as "OPTIMAL"; "rule" if no problem was solved.
     objective, bound, gap : float
-        nan where nothing was solved.
+        Values of the solve; nan if no problem was solved.
     backend : str
+        Name of the backend; empty if no problem was solved.
     """
 
     reason: str = "rule"
@@ -36,17 +37,17 @@ class CallRecord(NamedTuple):
     Attributes
     ----------
     step : int
-        The step of the engine that the call was for.
+        Step of the engine that the call decides.
     time_s : float
         Simulated time of the call.
     jobs : int
-        Jobs that the policy decided on.
+        Number of jobs in the state passed to the policy.
     wall_s : float
-        Seconds that it took.
+        Wall-clock seconds of the call.
     answer : str
-        What kind of answer it gave, such as "shares".
+        Type of the answer, such as "shares".
     reason, objective, bound, gap, backend
-        Its `Evidence`.
+        Fields of the decision's `Evidence`.
     """
 
     step: int
@@ -62,24 +63,25 @@ class CallRecord(NamedTuple):
 
 
 class CallLog:
-    """Times the calls of a policy and keeps a record of each.
+    """Log that times the calls of a policy and records each.
 
     Attributes
     ----------
     records : list of CallRecord
+        Records in order of the calls.
     """
 
     def __init__(self) -> None:
-        """Start without a record."""
+        """Create an empty log."""
         self.records: list[CallRecord] = []
 
     def timed(self, call: Callable[[], _Answer]) -> tuple[_Answer, float]:
-        """Make a call; return its answer and the seconds that it took."""
+        """Run a call; return its answer and its wall-clock seconds."""
         started = time.perf_counter()
         answer = call()
         return answer, time.perf_counter() - started
 
     def record(self, step: int, time_s: float, jobs: int, wall_s: float, answer: str, evidence: Evidence) -> None:
-        """Keep the record of a call whose answer was found to be possible."""
+        """Append the record of a call whose answer passed the engine's checks."""
         found = (evidence.reason, evidence.objective, evidence.bound, evidence.gap, evidence.backend)
         self.records.append(CallRecord(step, time_s, jobs, wall_s, answer, *found))

@@ -1,4 +1,4 @@
-"""Cells of delimited text files: each is read as one type, or the error names file, line and column."""
+"""Typed reading of delimited text files; errors name file, line and column."""
 
 from __future__ import annotations
 
@@ -16,17 +16,27 @@ from ..formulations.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: its cells by column name, and where it stands: in words for messages, and the number."""
+    """One line of a table.
+
+    Parameters
+    ----------
+    cells : dict of str to str
+        Cells by column name.
+    location : str
+        File and line, for messages.
+    line : int
+        Line number, from 1.
+    """
 
     cells: dict[str, str]
-    place: str
+    location: str
     line: int
 
     def text(self, column: str) -> str:
         """Return a cell that must not be empty."""
         value = self.cells[column]
         if not value:
-            raise InvalidInput(column, value, f"must not be empty ({self.place})")
+            raise InvalidInput(column, value, f"must not be empty ({self.location})")
         return value
 
     def integer(self, column: str, minimum: int) -> int:
@@ -35,9 +45,9 @@ class Row:
         try:
             number = int(value)
         except ValueError:
-            raise InvalidInput(column, value, f"must be a whole number ({self.place})") from None
+            raise InvalidInput(column, value, f"must be a whole number ({self.location})") from None
         if number < minimum:
-            raise InvalidInput(column, number, f"at least {minimum} ({self.place})")
+            raise InvalidInput(column, number, f"at least {minimum} ({self.location})")
         return number
 
     def real(self, column: str, *, minimum: float | None = None, above: float | None = None) -> float:
@@ -46,13 +56,13 @@ class Row:
         try:
             number = float(value)
         except ValueError:
-            raise InvalidInput(column, value, f"must be a number ({self.place})") from None
+            raise InvalidInput(column, value, f"must be a number ({self.location})") from None
         if not math.isfinite(number):
-            raise InvalidInput(column, number, f"must be finite ({self.place})")
+            raise InvalidInput(column, number, f"must be finite ({self.location})")
         if minimum is not None and number < minimum:
-            raise InvalidInput(column, number, f"at least {minimum:g} ({self.place})")
+            raise InvalidInput(column, number, f"at least {minimum:g} ({self.location})")
         if above is not None and number <= above:
-            raise InvalidInput(column, number, f"must be greater than {above:g} ({self.place})")
+            raise InvalidInput(column, number, f"must be greater than {above:g} ({self.location})")
         return number
 
 
@@ -60,7 +70,7 @@ def read_lines(path: Path) -> list[str]:
     """Return a text file's lines, unpacked if it ends in .gz; raise InvalidInput if it cannot be read as UTF-8."""
     try:
         data = path.read_bytes()
-        # A byte-order mark is what spreadsheets put before the first column's name.
+        # utf-8-sig drops the byte-order mark that spreadsheets write before the first column's name.
         return (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8-sig").splitlines()
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise InvalidInput("path", str(path), "is not a whole gzip file") from None
@@ -70,14 +80,14 @@ def read_lines(path: Path) -> list[str]:
 
 
 def read_rows(path: Path, required: Sequence[str]) -> Iterator[Row]:
-    """Yield the rows of a CSV file with a header line; every column in `required` must be there.
+    """Yield the rows of a CSV file with a header line; every column in `required` must be present.
 
     Blank lines are skipped. A line with more or fewer cells than the header is an error: it was cut or shifted.
 
     Raises
     ------
     InvalidInput
-        Naming the file and line, and the column where one is at fault.
+        If the file is malformed; the message names file and line, and the column where one is at fault.
     """
     lines = read_lines(path)
     reader = csv.reader(lines)
@@ -92,26 +102,26 @@ def read_rows(path: Path, required: Sequence[str]) -> Iterator[Row]:
         for cells in reader:
             if not cells:
                 continue
-            place = f"{path.name}, line {reader.line_num}"
+            location = f"{path.name}, line {reader.line_num}"
             if len(cells) != len(header):
                 raise InvalidInput(
-                    "line", ",".join(cells), f"{len(cells)} cells, the header has {len(header)} ({place})"
+                    "line", ",".join(cells), f"{len(cells)} cells, the header has {len(header)} ({location})"
                 )
-            yield Row(dict(zip(header, (cell.strip() for cell in cells), strict=True)), place, reader.line_num)
+            yield Row(dict(zip(header, (cell.strip() for cell in cells), strict=True)), location, reader.line_num)
     except csv.Error as error:
         raise InvalidInput("line", str(error), f"not CSV ({path.name}, line {reader.line_num})") from None
 
 
 def unique_ids(rows: Sequence[Row]) -> list[str | int]:
-    """Return the cells of job_id: whole numbers as such, no two the same."""
+    """Return the cells of job_id, integers where they are written as such; raise InvalidInput on a duplicate."""
     first: dict[str | int, int] = {}
     for index, row in enumerate(rows):
         value = as_id(row.text("job_id"))
         if first.setdefault(value, row.line) != row.line:
-            raise InvalidInput("job_id", value, f"the same id as on line {first[value]} ({row.place})", index=index)
+            raise InvalidInput("job_id", value, f"the same id as on line {first[value]} ({row.location})", index=index)
     return list(first)
 
 
 def as_id(text: str) -> str | int:
-    """Return text that is written as a whole number is, without leading zeros, as that number."""
+    """Return the integer that the text is the canonical form of (no leading zeros), otherwise the text."""
     return int(text) if re.fullmatch(r"0|-?[1-9][0-9]*", text) else text

@@ -1,4 +1,4 @@
-"""The engines by name, and `simulate`, which runs a trace under a policy in the engine that the policy is for."""
+"""Table of engines, and `simulate`, which runs a trace under a policy in the policy's engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .results.interrupt import OnStep
 from .results.result import SimulationResult
 from .traces.trace import Trace
 
-#: The group of entry points by which another distribution adds its `Engine`s.
+#: Group of entry points by which other distributions add their `Engine`s.
 ENTRY_POINTS = "equipoise.engines"
 
 
@@ -28,11 +28,11 @@ class Headline(NamedTuple):
     metric : str
         A key of `SimulationResult.metrics`.
     title, form : str
-        The heading, and the format of a value.
+        Heading of the column, and format of a value.
     less_is_better : bool or None
-        None: neither is better.
+        Direction of improvement; None if neither direction is better.
     relative : bool
-        Whether the ratio to the base's value is shown beside it.
+        Whether the ratio to the value of the base policy is shown.
     """
 
     metric: str
@@ -42,7 +42,7 @@ class Headline(NamedTuple):
     relative: bool = True
 
 
-#: The columns that every engine can fill.
+#: Columns that every engine provides.
 HEADLINES = (
     Headline("makespan_s", "makespan s", "{:,.0f}"),
     Headline("avg_jct_s", "average JCT s", "{:,.0f}"),
@@ -60,18 +60,18 @@ class Engine:
     Parameters
     ----------
     name, summary : str
-        On the command line, and what the engine models in a few words.
+        Name on the command line, and a short description of the model.
     module : str
-        The module that has `run` and `rules`, absolute or relative to `equipoise.simulation`; loaded when first used.
+        Module that defines `run` and `rules`, absolute or relative to `equipoise.simulation`; loaded when first used.
     run : str
-        Its function ``run(trace, policy, *, cluster, speeds, rules, on_step, record)``, which returns a
+        Name of its function ``run(trace, policy, *, cluster, speeds, rules, on_step, record)``, which returns a
         `SimulationResult`; see `simulate` for the arguments. `results.interrupt.play` plays an object step by step.
     rules : str
-        Its frozen dataclass of rules; its fields are the keys of the option `--rules`, and all have defaults.
+        Name of its frozen dataclass of rules; the fields are the keys of the option `--rules`, and all have defaults.
     sentence : str
-        How a page says which rules were in force, such as "in rounds of {rules.round_s:g} s".
+        Template of the phrase by which a page states the rules, such as "in rounds of {rules.round_s:g} s".
     headlines : tuple of Headline
-        The columns of a comparison.
+        Columns of a comparison.
     """
 
     name: str
@@ -82,13 +82,13 @@ class Engine:
     sentence: str = ""
     headlines: tuple[Headline, ...] = HEADLINES
 
-    def load(self, what: str) -> Any:
-        """Return what the engine's module has under this name."""
-        return getattr(import_module(self.module, __package__), what)
+    def load(self, name: str) -> Any:
+        """Return the attribute of the engine's module with this name."""
+        return getattr(import_module(self.module, __package__), name)
 
     @property
     def rules_type(self) -> type[Any]:
-        """The dataclass of its rules."""
+        """Dataclass of the engine's rules."""
         rules: type[Any] = self.load(self.rules)
         return rules
 
@@ -116,7 +116,7 @@ def find_engine(name: str) -> Engine:
     Raises
     ------
     InvalidInput
-        If there is none; the message names the nearest.
+        If there is no such engine; the message names the nearest.
     """
     if isinstance(name, str) and name in ENGINES:
         return ENGINES[name]
@@ -142,29 +142,29 @@ def simulate(
     policy : object
         A policy of the engine.
     cluster : Cluster, int or mapping of str to int
-        The cluster, or its GPUs, or its GPUs of each type.
+        Cluster, number of GPUs, or GPUs of each type.
     speeds : object
-        What the engine reads the jobs' speeds from; of rounds `Profiles`, or one for each GPU type.
+        Source of the jobs' speeds; for the rounds engine `Profiles`, or a mapping of GPU type to `Profiles`.
     engine : str or Engine, optional
-        One of `ENGINES`, or one that is in no table. By default the policy's own, its attribute `engine`; rounds if
-        it has none.
+        Name in `ENGINES`, or an `Engine` outside the table. By default the policy's attribute `engine`; rounds if it
+        has none.
     rules : object, optional
-        The engine's rules; its defaults if left out.
+        Rules of the engine; its defaults if omitted.
     on_step : callable, optional
-        Called at the end of each step with (step, time_s, jobs ended, jobs in all).
+        Callback at the end of each step with (step, time_s, jobs ended, jobs in all).
     record : bool
-        Whether to keep who held which GPUs when (`SimulationResult.stretches`); a search needs it not.
+        Whether to record which job held which GPUs when (`SimulationResult.stretches`).
 
     Returns
     -------
     SimulationResult
-        The engine's own kind.
+        Result of the engine, usually a subclass.
 
     Raises
     ------
     InvalidInput
-        If there is no such engine, or an argument is not what it takes; of a job of a trace read from a file, naming
-        line and column.
+        If there is no such engine, or an argument has a wrong type or value; for a job of a trace read from a file, the
+        message names line and column.
     SimulationInterrupted
         On Ctrl-C: a KeyboardInterrupt that carries the jobs that had ended.
 

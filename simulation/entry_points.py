@@ -12,13 +12,13 @@ _Row = TypeVar("_Row")
 
 
 class LazyTable(Mapping[_Key, _Row]):
-    """A mapping that is made when first read.
+    """Mapping that is built on first access.
 
-    Modules of other distributions import ours, so their rows cannot be read while ours are imported.
+    Other distributions' modules import this package, so their rows cannot be read during its import.
     """
 
     def __init__(self, make: Callable[[], Mapping[_Key, _Row]]) -> None:
-        """Take what makes the rows."""
+        """Store the function that returns the rows."""
         self._make = make
 
     @cached_property
@@ -41,7 +41,7 @@ class LazyTable(Mapping[_Key, _Row]):
 def with_installed(
     own: Iterable[_Row], group: str, row_type: type[_Row], key: Callable[[_Row], _Key]
 ) -> dict[_Key, _Row]:
-    """Return a table's own rows, and those that installed distributions add by entry points of a group.
+    """Return a table's own rows and the rows that installed distributions add by entry points of a group.
 
     A row that does not load, is of another type or repeats a key is left out with a warning.
 
@@ -51,7 +51,7 @@ def with_installed(
     group : str
     row_type : type
     key : callable
-        Returns what a row is found by.
+        Function that returns the key of a row.
     """
     from importlib.metadata import entry_points
 

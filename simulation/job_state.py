@@ -1,4 +1,4 @@
-"""What a scheduler knows of one job at one moment: its progress, its regimes so far, and how it scales."""
+"""State of one job at one moment, as a scheduler observes it: progress, past regimes and epoch times."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from ..formulations.checks import as_flag, as_ids, as_integer, as_real
 from ..formulations.errors import InvalidInput
 from .profiles.modes import MODES
 
-# Sums of epochs may miss their total by this share of it: they come from divisions of seconds.
+# Relative tolerance of sums of epochs, which come from divisions of seconds.
 _SUM_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobState:
-    """One unfinished job, as seen at one moment.
+    """One unfinished job as observed at one moment.
 
     Parameters
     ----------
     id : str or int
     gpus : int
-        GPUs the job needs, all at once (its gang).
+        GPUs that the job needs simultaneously (its gang).
     mode : str
-        How the batch size adapts: "static", "accordion" or "gns".
+        Mode of batch-size adaptation: "static", "accordion" or "gns".
     total_epochs, finished_epochs : float
-        Epochs, 0 <= finished_epochs < total_epochs.
+        Epochs in all and epochs done, 0 <= finished_epochs < total_epochs.
     batch_sizes : tuple of int
         The batch sizes of the job's regimes so far, in order; the last is the current one. At least one.
     regime_epochs : tuple of float
         Epochs finished in each of those regimes; same length, sums to finished_epochs.
     epoch_s : mapping of int to float
-        Isolated seconds per epoch at each batch size the job can take, on its own GPUs.
+        Seconds per epoch on the job's whole gang at each batch size that it can have.
     future : tuple of (int, float)
-        The true remaining regimes (batch size, epochs) in order, as only an oracle knows them; they add up to
-        total_epochs - finished_epochs, and the first continues the current regime,
-        unless that one has just ended. Empty where nobody knows.
+        True remaining regimes (batch size, epochs) in order, for the oracle predictor; they add up to
+        total_epochs - finished_epochs, and the first continues the current regime unless that one has just ended.
+        Empty if unknown.
     attained_s, waiting_s : float
-        Isolated seconds of service received since arrival (L), and seconds waited (W).
+        Seconds of service on the whole gang since arrival (L), and seconds waited (W).
     contention : float
-        Mean over the job's life of GPUs requested over GPUs present, at least 1 (N_avg).
+        Mean, from the job's arrival on, of GPUs requested over GPUs present, at least 1 (N_avg).
     weight : float
         Priority B, positive.
     running : bool
-        Whether the job held its GPUs in the round that just ended.
+        Whether the job held its GPUs in the preceding round.
 
     Raises
     ------
@@ -114,6 +114,6 @@ class JobState:
             left = self.total_epochs - self.finished_epochs
             self._check_sum("future", math.fsum(epochs for _, epochs in self.future), left, "the epochs left")
 
-    def _check_sum(self, name: str, found: float, wanted: float, meaning: str) -> None:
-        if abs(found - wanted) > _SUM_TOLERANCE * self.total_epochs:
-            raise InvalidInput(name, found, f"must add up to {meaning}, {wanted:.9g}")
+    def _check_sum(self, name: str, found: float, expected: float, meaning: str) -> None:
+        if abs(found - expected) > _SUM_TOLERANCE * self.total_epochs:
+            raise InvalidInput(name, found, f"must add up to {meaning}, {expected:.9g}")

@@ -1,4 +1,4 @@
-"""The snapshot: what a scheduler would see of a trace's jobs at one moment, had all shared the cluster evenly."""
+"""Snapshot of a trace at one moment: the states of its jobs if all had shared the cluster evenly."""
 
 from __future__ import annotations
 
@@ -15,52 +15,51 @@ from .profiles.table import Profiles
 from .traces.trace import Trace
 from .traces.trajectory import epoch_seconds, trajectory
 
-# Work below this share of a job, or of a stretch of epochs, is rounding: the job or stretch counts as finished.
+# A job or stretch of epochs counts as finished if less than this share of its work remains (rounding).
 _ROUNDING = 1e-9
 
 
 class _Job(NamedTuple):
-    place: int  # in the trace
+    trace_index: int
     runs: Runs
     epoch_s: dict[int, float]
     work_s: float
 
 
 class _Served(NamedTuple):
-    """One job still there at the end: isolated seconds received, and the mean contention over its life."""
+    """One unfinished job at the end: seconds of service received, and the mean contention since its arrival."""
 
     attained_s: float
     contention: float
 
 
 def snapshot(trace: Trace, *, at_s: float, gpus: int, profiles: Profiles, skip_wide: bool = False) -> list[JobState]:
-    """Return the jobs that have arrived and not finished by `at_s`, had they shared the cluster as a fluid.
+    """Return the jobs that have arrived and not finished by `at_s` if all share the cluster as a fluid.
 
-    At every moment each arrived, unfinished job runs at the share min(1, M / sum of their gangs) of its isolated
-    speed. A job that completes leaves at once, and the others' shares grow. The moments of change are computed, not
-    stepped, so the result is exact up to rounding.
+    At every moment each arrived, unfinished job runs at the share min(1, M / sum of their gangs) of its
+    exclusive speed. A job that completes leaves at once, and the shares of the others grow. The moments of change are
+    computed without time steps, so the result is exact up to rounding.
 
     Parameters
     ----------
     trace : Trace
     at_s : float
-        The moment, in seconds from the trace's start, at least 0. A job that arrives at this very moment is there.
+        Moment in seconds from the trace's start, at least 0. A job that arrives at exactly this moment is included.
     gpus : int
         GPUs of the cluster (M), at least 1.
     profiles : Profiles
-        Give seconds per epoch, and the trajectories of a trace without schedules.
+        Source of seconds per epoch, and of the trajectories of a trace without schedules.
     skip_wide : bool
-        Leave out jobs that need more GPUs than there are, with a warning; otherwise they are an error, since no share
-        of such a cluster can run them.
+        Omit jobs that need more GPUs than the cluster has, with a warning. By default such a job is an error.
 
     Returns
     -------
     list of JobState
-        By arrival, ties by id; empty if nobody is there. The order of the jobs in the trace does not matter.
-        `attained_s` is the fluid service and `waiting_s` the rest of the job's life; `contention` is the mean over its
-        life of max(1, sum of gangs / M) (at the moment of arrival: the value there). A regime that has just ended is
-        followed by the next one with 0 epochs. A fluid has no rounds, so `running` is set by a rule: of the jobs that
-        arrived before `at_s`, the earliest that fit the cluster together, later ones filling what is left.
+        States in order of arrival, ties by id; empty if no job is present. The order of the jobs in the trace does not
+        matter. `attained_s` is the fluid service, `waiting_s` the remaining time since arrival, and `contention` the
+        mean since arrival of max(1, sum of gangs / M) (at the moment of arrival: the value then). A regime that has
+        just ended is followed by the next one with 0 epochs. A fluid has no rounds, so a rule sets `running`: jobs
+        that arrived before `at_s` get GPUs in order of arrival, each if its gang fits the GPUs left.
 
     Raises
     ------
@@ -72,19 +71,19 @@ def snapshot(trace: Trace, *, at_s: float, gpus: int, profiles: Profiles, skip_w
     total_gpus = as_integer("gpus", gpus, minimum=1)
     arrived = [index for index in range(len(trace)) if trace.arrival_s[index] <= moment]
     arrived = _without_wide(trace, arrived, total_gpus, as_flag("skip_wide", skip_wide))
-    # Numbers before text within one moment: ids of both kinds need an order that no input order can change.
+    # Numbers before text within one moment, so that the order of the input does not matter.
     arrived.sort(key=lambda i: (trace.arrival_s[i], isinstance(trace.job_id[i], str), trace.job_id[i]))
     jobs = [_job(trace, index, profiles) for index in arrived]
     served = _serve(trace, jobs, moment, total_gpus)
     states = []
     free = total_gpus
     for job in jobs:
-        if job.place not in served:
+        if job.trace_index not in served:
             continue
-        gang = int(trace.num_gpus[job.place])
-        running = gang <= free and bool(trace.arrival_s[job.place] < moment)
-        free -= gang if running else 0
-        states.append(_state(trace, job, served[job.place], moment, running))
+        gang_gpus = int(trace.num_gpus[job.trace_index])
+        running = gang_gpus <= free and bool(trace.arrival_s[job.trace_index] < moment)
+        free -= gang_gpus if running else 0
+        states.append(_state(trace, job, served[job.trace_index], moment, running))
     return states
 
 
@@ -108,47 +107,47 @@ def _job(trace: Trace, index: int, profiles: Profiles) -> _Job:
 
 
 def _serve(trace: Trace, jobs: Sequence[_Job], moment: float, gpus: int) -> dict[int, _Served]:
-    """Share the cluster until `moment`; return what each job still there has received.
+    """Share the cluster until `moment`; return the service that each unfinished job has received.
 
-    All present jobs gain service at one common speed, so one clock of service per job, `clock_s`, runs for all: a
-    job that arrives at clock c with work w completes when the clock shows c + w. A heap of these marks gives the next
-    completion, so n jobs take O(n log n).
+    All present jobs receive service at one common rate, so a single service clock, `clock_s`, serves for all: a job
+    that arrives at clock c with work w completes at clock c + w. A heap of these marks gives the next completion, so
+    n jobs take O(n log n).
     """
-    now_s = clock_s = crowding_s = 0.0
+    now_s = clock_s = contention_integral_s = 0.0
     demand = 0
     marks: list[tuple[float, int]] = []
     started: dict[int, tuple[float, float]] = {}
     arrivals = 0
     while True:
-        crowding = max(1.0, demand / gpus)
-        next_arrival_s = float(trace.arrival_s[jobs[arrivals].place]) if arrivals < len(jobs) else float("inf")
-        next_finish_s = now_s + max(0.0, marks[0][0] - clock_s) * crowding if marks else float("inf")
+        contention = max(1.0, demand / gpus)
+        next_arrival_s = float(trace.arrival_s[jobs[arrivals].trace_index]) if arrivals < len(jobs) else float("inf")
+        next_finish_s = now_s + max(0.0, marks[0][0] - clock_s) * contention if marks else float("inf")
         event_s = min(next_arrival_s, next_finish_s, moment)
         finishes = bool(marks) and next_finish_s == event_s
-        crowding_s += (event_s - now_s) * crowding
-        # At a completion the clock is set to the mark itself, so that rounding cannot leave the job a last crumb.
-        clock_s = marks[0][0] if finishes else clock_s + (event_s - now_s) / crowding
+        contention_integral_s += (event_s - now_s) * contention
+        # At a completion the clock is set to the mark itself, so that rounding leaves no work.
+        clock_s = marks[0][0] if finishes else clock_s + (event_s - now_s) / contention
         now_s = event_s
         if finishes:
             _, order = heappop(marks)
             started.pop(order)
-            demand -= int(trace.num_gpus[jobs[order].place])
+            demand -= int(trace.num_gpus[jobs[order].trace_index])
         elif next_arrival_s == event_s:
             heappush(marks, (clock_s + jobs[arrivals].work_s, arrivals))
-            started[arrivals] = (clock_s, crowding_s)
-            demand += int(trace.num_gpus[jobs[arrivals].place])
+            started[arrivals] = (clock_s, contention_integral_s)
+            demand += int(trace.num_gpus[jobs[arrivals].trace_index])
             arrivals += 1
         else:
             break
     served = {}
-    for order, (clock_then_s, crowding_then_s) in started.items():
+    for order, (clock_at_arrival_s, contention_integral_at_arrival_s) in started.items():
         job = jobs[order]
-        life_s = now_s - float(trace.arrival_s[job.place])
-        attained_s = min(clock_s - clock_then_s, life_s)
+        life_s = now_s - float(trace.arrival_s[job.trace_index])
+        attained_s = min(clock_s - clock_at_arrival_s, life_s)
         if attained_s >= job.work_s * (1.0 - _ROUNDING):
             continue
-        mean = (crowding_s - crowding_then_s) / life_s if life_s > 0.0 else demand / gpus
-        served[job.place] = _Served(attained_s, max(1.0, mean))
+        mean = (contention_integral_s - contention_integral_at_arrival_s) / life_s if life_s > 0.0 else demand / gpus
+        served[job.trace_index] = _Served(attained_s, max(1.0, mean))
     return served
 
 
@@ -167,7 +166,7 @@ def _state(trace: Trace, job: _Job, served: _Served, moment: float, running: boo
             finished = left_s / job.epoch_s[size]
             done.append((size, finished))
             future.append((size, epochs - finished))
-    index = job.place
+    index = job.trace_index
     return JobState(
         id=trace.job_id[index],
         gpus=int(trace.num_gpus[index]),

@@ -1,4 +1,4 @@
-"""Draws runs of a stochastic market under a policy: what jobs gain, and how often the capacity is exceeded."""
+"""Monte Carlo runs of a stochastic market under a policy: utilities, and how often capacity is exceeded."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class SampledRuns:
     Attributes
     ----------
     utilities : ndarray of float, shape (R, N)
-        What each job gained, all rounds added up.
+        Utility of each job, summed over all rounds.
     use : ndarray of float, shape (R, J, T)
         Amount of each resource in use.
     exceeded : ndarray of bool, shape (R, J, T)
-        Whether that is more than the capacity.
+        Whether the use exceeds the capacity.
     """
 
     utilities: Floats
@@ -61,20 +61,20 @@ class SampledRuns:
 def sample_runs(plan: StochasticPlan, runs: int, rng: np.random.Generator) -> SampledRuns:
     """Draw runs of the plan's market under its policy.
 
-    The jobs move by their own chains, one draw per job, round and run; nothing is taken from the plan but its policy.
+    The jobs follow their own chains, one draw per job, round and run; only the policy is taken from the plan.
 
     Parameters
     ----------
     plan : StochasticPlan
     runs : int
-        R, at least 1.
+        Number of runs (R), at least 1.
     rng : numpy.random.Generator
-        The same state gives the same runs.
+        Generator; the same state gives the same runs.
 
     Raises
     ------
     InvalidInput
-        If `runs` is no whole number of at least 1, or `rng` no Generator.
+        If `runs` is not a whole number of at least 1, or `rng` not a Generator.
     """
     runs = as_integer("runs", runs, minimum=1)
     if not isinstance(rng, np.random.Generator):
@@ -109,6 +109,7 @@ def _actions(plan: StochasticPlan, t: int, states: list[Indices], rng: np.random
 def _drawn(ladders: Floats, rows: Indices, rng: np.random.Generator) -> Indices:
     """Draw one entry per row from cumulated probabilities, shape (rows, entries)."""
     tops = ladders[rows]
-    # The last step of a ladder is 1 but for rounding: draws stay below it, and never take a step of no height.
+    # The last cumulated probability may differ from 1 by rounding: draws are scaled by it, so no entry of probability
+    # 0 is drawn.
     draws = rng.random(len(rows)) * tops[:, -1]
     return np.asarray((tops <= draws[:, None]).sum(axis=1))

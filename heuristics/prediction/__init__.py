@@ -1,4 +1,4 @@
-"""Prediction of regimes, completion times and fairness of jobs."""
+"""Prediction of regimes, run times and fairness of jobs."""
 
 from .estimators import artifact_ftf, average_contention, egalitarian_ftf, makespan_bound_s, planned_ftf
 from .predictors import PREDICTORS, Prediction, Predictor, predict

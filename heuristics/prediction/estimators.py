@@ -12,38 +12,38 @@ from ...formulations.errors import InvalidInput
 
 
 def egalitarian_ftf(jct_s: float, exclusive_s: float, jobs: float) -> float:
-    """Return JCT/(exclusive run time x N): completion against an equal split of the cluster (Shockwave, Section 2).
+    """Return JCT/(exclusive time x N): completion relative to an equal split of the cluster (Shockwave, Section 2).
 
     Parameters
     ----------
     jct_s : float
         Seconds from arrival to completion.
     exclusive_s : float
-        Seconds the job would take alone.
+        Run time alone on the whole gang, in seconds.
     jobs : float
-        Jobs sharing the cluster (N), at least 1; a time average need not be whole.
+        Number of jobs that share the cluster (N), at least 1; a time average may be fractional.
 
     Notes
     -----
-    Above 1 the job would have finished earlier with 1/N of the cluster.
+    A value above 1 means that the job would have finished earlier with 1/N of the cluster.
     """
     jct_s = as_real("jct_s", jct_s, minimum=0.0)
     return jct_s / (as_real("exclusive_s", exclusive_s, above=0.0) * as_real("jobs", jobs, minimum=1.0))
 
 
 def planned_ftf(attained_s: float, waiting_s: float, remaining_s: float, contention: float) -> float:
-    """Return rho = (L + W + R N_avg)/(P N_avg) with P = L + R, the fairness a planner foresees (Shockwave, Eq. 9).
+    """Return rho = (L + W + R N_avg)/(P N_avg) with P = L + R, the planned fairness (Shockwave, Eq. 9).
 
     Parameters
     ----------
     attained_s : float
-        Isolated seconds of service received (L).
+        Seconds of service received on the whole gang (L).
     waiting_s : float
         Seconds waited (W).
     remaining_s : float
-        Predicted isolated seconds left (R).
+        Predicted seconds left on the whole gang (R).
     contention : float
-        N_avg, see `average_contention`; values below 1 count as 1.
+        Mean contention N_avg, see `average_contention`; values below 1 count as 1.
 
     Raises
     ------
@@ -61,20 +61,20 @@ def planned_ftf(attained_s: float, waiting_s: float, remaining_s: float, content
 
 
 def artifact_ftf(jct_s: float, exclusive_s: float, jobs: float, gpus: int) -> float:
-    """Return JCT/(exclusive x max(1, jobs/M)), the fairness that the authors' released code reports.
+    """Return JCT/(exclusive x max(1, jobs/M)), the fairness that the released code reports.
 
     Parameters
     ----------
     jct_s, exclusive_s : float
-        Seconds from arrival to completion, and seconds alone.
+        Seconds from arrival to completion, and run time alone on the whole gang.
     jobs : float
-        Jobs sharing the cluster over the job's life, at least 1.
+        Number of jobs that share the cluster between the job's arrival and end, at least 1.
     gpus : int
         GPUs of the cluster (M).
 
     Notes
     -----
-    A cluster with more GPUs than jobs counts as free of contention, where `egalitarian_ftf` still divides by the jobs.
+    With more GPUs than jobs the contention is 1, whereas `egalitarian_ftf` still divides by the jobs.
     """
     jct_s = as_real("jct_s", jct_s, minimum=0.0)
     share = max(1.0, as_real("jobs", jobs, minimum=1.0) / as_integer("gpus", gpus, minimum=1))
@@ -82,28 +82,28 @@ def artifact_ftf(jct_s: float, exclusive_s: float, jobs: float, gpus: int) -> fl
 
 
 def average_contention(demand: ArrayLike, spans_s: ArrayLike, gpus: int) -> float:
-    """Return N_avg: the mean over a job's life of max(1, demand/M).
+    """Return N_avg, the mean of max(1, demand/M) from a job's arrival to its end.
 
     Parameters
     ----------
     demand : array_like of float, shape (S,)
-        GPUs requested by all jobs (or the number of jobs) during each span of the job's life.
+        GPUs requested by all jobs (or the number of jobs) during each span of time.
     spans_s : array_like of float, shape (S,)
-        Seconds each span lasts; at least one is positive.
+        Duration of each span in seconds; at least one is positive.
     gpus : int
         GPUs of the cluster (M).
 
     Notes
     -----
-    The floor is on each span, as in `simulation.snapshot`: no job runs faster than alone, so times of plenty do not
-    make up for times of want.
+    The maximum is taken for each span, as in `simulation.snapshot`: idle GPUs do not run a job faster than alone, so
+    spans of low demand do not compensate for spans of high demand.
     """
     spans = as_reals("spans_s", spans_s, minimum=0.0)
-    wanted = as_reals("demand", demand, minimum=0.0, shape=spans.shape)
+    requested = as_reals("demand", demand, minimum=0.0, shape=spans.shape)
     gpus = as_integer("gpus", gpus, minimum=1)
     if not spans.sum() > 0:
         raise InvalidInput("spans_s", 0.0, "must sum to more than 0")
-    return float(np.average(np.maximum(wanted / gpus, 1.0), weights=spans))
+    return float(np.average(np.maximum(requested / gpus, 1.0), weights=spans))
 
 
 def makespan_bound_s(
@@ -114,21 +114,21 @@ def makespan_bound_s(
     Parameters
     ----------
     remaining_s : array_like of float, shape (N,)
-        Isolated seconds left of each job (R). No jobs: the bound is 0.
+        Seconds left of each job on its whole gang (R). The bound is 0 without jobs.
     gpus : int
         GPUs of the cluster (M).
     gangs : array_like of int, shape (N,), optional
-        GPUs each job needs; all 1 by default.
+        GPUs that each job needs; all 1 by default.
     gang_weighted : bool
-        True: a_j is the job's gang, so that the first term is the work over the GPUs. False: a_j = 1, as Eq. 10 is
-        printed, which is too low a bound as soon as a job needs two GPUs.
+        Whether a_j is the job's gang, so that the first term is work over GPUs. False sets a_j = 1, as Eq. 10 is
+        printed, which gives a weaker bound if a job needs several GPUs.
     """
     remaining = as_reals("remaining_s", remaining_s, minimum=0.0, empty=True)
     gpus = as_integer("gpus", gpus, minimum=1)
-    widths = np.ones(remaining.shape, dtype=np.int64)
+    gang_gpus = np.ones(remaining.shape, dtype=np.int64)
     if gangs is not None:
-        widths = as_integers("gangs", gangs, minimum=1, shape=remaining.shape, empty=True)
+        gang_gpus = as_integers("gangs", gangs, minimum=1, shape=remaining.shape, empty=True)
     if remaining.size == 0:
         return 0.0
-    work = widths @ remaining if as_flag("gang_weighted", gang_weighted) else remaining.sum()
+    work = gang_gpus @ remaining if as_flag("gang_weighted", gang_weighted) else remaining.sum()
     return max(float(work) / gpus, float(remaining.max()))

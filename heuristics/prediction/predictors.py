@@ -1,4 +1,4 @@
-"""Predict the regimes a job has left: restatement rule, standard Bayes, greedy and oracle (Shockwave, Section 5)."""
+"""Predictors of a job's remaining regimes: restatement rule, Bayes, greedy and oracle (Shockwave, Section 5)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .regimes import coming_batch_sizes, regime_limit, tidy
 Predictor = Literal["restatement", "bayes", "greedy", "oracle"]
 PREDICTORS: tuple[Predictor, ...] = get_args(Predictor)
 
-# Exact with fractions, fast with floats: the arithmetic is the same.
+# The same arithmetic is exact with fractions and fast with floats.
 Number = TypeVar("Number", float, Fraction)
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a job is expected to run yet.
+    """Predicted remaining work of a job.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Prediction:
         Batch size and epochs of each remaining regime, in order; the epochs are positive and sum to total_epochs -
         finished_epochs.
     remaining_s : float
-        Isolated seconds left (R_j in Eq. 9).
+        Remaining run time on the whole gang, in seconds (R_j in Eq. 9).
     """
 
     regimes: tuple[tuple[int, float], ...]
@@ -39,7 +39,7 @@ class Prediction:
 def prior(total: Number, max_regimes: int) -> tuple[Number, ...]:
     """Return the concentrations of the prior Dir(N/K, ..., N/K) over K = `max_regimes` regimes, N = `total` epochs.
 
-    They sum to N, so each is the regime's prior mean in epochs too.
+    They sum to N, so each is also the prior mean epochs of its regime.
     """
     return (total / max_regimes,) * max_regimes
 
@@ -54,17 +54,17 @@ def restated_posterior(total: Number, finished: Sequence[Number], max_regimes: i
     finished : sequence of float or Fraction, shape (k,)
         Epochs of the finished regimes (m), k < K.
     max_regimes : int
-        Regimes the job can have at most (K).
+        Largest number of regimes of the job (K).
 
     Returns
     -------
     tuple, shape (K,)
-        Concentrations. They sum to N, so each is the mean of its regime in epochs too.
+        Concentrations. They sum to N, so each is also the mean epochs of its regime.
 
     Notes
     -----
-    S_k = (N - m_1 - ... - m_k)/(K - k): what the finished regimes turned out to be *restates* the evenly split prior
-    over the others. Shockwave, Section 5.
+    S_k = (N - m_1 - ... - m_k)/(K - k): the observed finished regimes *restate* the evenly split prior over the others.
+    Shockwave, Section 5.
     """
     later = max_regimes - len(finished)
     return tuple(finished) + ((total - sum(finished)) / later,) * later
@@ -78,9 +78,9 @@ def bayes_posterior(total: Number, observed: Sequence[Number], max_regimes: int)
     total : float or Fraction
         Epochs of the job (N).
     observed : sequence of float or Fraction, shape (k,)
-        Epochs seen in each regime so far, the ongoing one included, k <= K.
+        Epochs observed in each regime so far, including the ongoing one, k <= K.
     max_regimes : int
-        K.
+        Largest number of regimes of the job (K).
 
     Returns
     -------
@@ -107,17 +107,17 @@ def restated_remaining(total: Number, observed: Sequence[Number], max_regimes: i
     observed : sequence of float or Fraction, shape (k + 1,)
         Epochs of the k finished regimes (m), then those of the ongoing regime so far (o); together at most N.
     max_regimes : int
-        K, at least k + 1.
+        Largest number of regimes of the job (K), at least k + 1.
 
     Returns
     -------
     tuple, shape (K - k,)
-        First the rest of the ongoing regime, then the later ones; they sum to N - sum(observed).
+        Epochs left in the ongoing regime, then in each later one; they sum to N - sum(observed).
 
     Notes
     -----
     The ongoing regime's mean is S_k until it has lasted longer; from then on its mean is o (it is expected to end
-    now) and the later regimes split N - sum(m) - o evenly. If there is no later one, it lasts to the end.
+    now) and the later regimes split N - sum(m) - o evenly. Without a later regime it lasts to the end.
     """
     left = total - sum(observed)
     means = restated_posterior(total, observed[:-1], max_regimes)
@@ -137,40 +137,40 @@ def bayes_remaining(total: Number, observed: Sequence[Number], max_regimes: int)
 
     Notes
     -----
-    Posterior means e_i sum to N, but they do not reproduce the regimes that are already finished. What is finished is
-    kept as it was: the ongoing and later regimes want max(0, e_i - observed_i) epochs, and these are scaled together
-    to sum to N - sum(observed). If none wants any, there is no later regime, and all are the ongoing one's.
+    Posterior means e_i sum to N, but they do not reproduce the finished regimes. The finished regimes are kept as
+    observed: the ongoing and later regimes get max(0, e_i - observed_i) epochs, scaled together to sum to
+    N - sum(observed). If all of these are 0, there is no later regime, and the ongoing one gets all epochs.
     """
     means = mean_epochs(bayes_posterior(total, observed, max_regimes), total)
     ongoing = means[len(observed) - 1] - observed[-1]
-    wanted = (max(total * 0, ongoing),) + means[len(observed) :]  # noqa: RUF005 - as above
+    unscaled = (max(total * 0, ongoing),) + means[len(observed) :]  # noqa: RUF005 - as above
     left = total - sum(observed)
-    mass = sum(wanted)
+    mass = sum(unscaled)
     if not mass > 0:
         return (left,)
-    return tuple(left * share / mass for share in wanted)
+    return tuple(left * share / mass for share in unscaled)
 
 
 def predict(state: JobState, predictor: Predictor = "restatement", *, max_regimes: int | None = None) -> Prediction:
-    """Predict the remaining regimes of a job and its remaining isolated run time.
+    """Predict the remaining regimes of a job and its remaining run time on the whole gang.
 
     Parameters
     ----------
     state : JobState
     predictor : {"restatement", "bayes", "greedy", "oracle"}
-        The restatement rule; the standard Bayesian update; today's batch size for ever; or the truth in
-        `state.future`.
+        Restatement rule, standard Bayesian update, current batch size to the end, or true regimes of `state.future`.
     max_regimes : int, optional
-        K of the restatement rule and of Bayes; see `regime_limit` for the default and how K adapts.
+        K of the restatement rule and of Bayes; see `regime_limit` for the default and its limits.
 
     Raises
     ------
     InvalidInput
-        If the predictor is unknown, `max_regimes` is less than 1, or the oracle is asked and `state.future` is empty.
+        If the predictor is unknown, `max_regimes` is less than 1, or the predictor is "oracle" and `state.future` is
+        empty.
 
     Notes
     -----
-    Run time is the sum over regimes of epochs times the epoch's isolated seconds. Shockwave, Section 5.
+    Run time is the sum over regimes of epochs times seconds per epoch. Shockwave, Section 5.
     """
     if predictor not in PREDICTORS:
         raise InvalidInput("predictor", predictor, f"one of {', '.join(PREDICTORS)}")
@@ -193,7 +193,7 @@ def predict(state: JobState, predictor: Predictor = "restatement", *, max_regime
 
 
 def _summing_to(total: float, parts: Sequence[float]) -> list[float]:
-    """Scale `parts` to sum to `total`, which a `JobState` lets them miss by a rounding."""
+    """Scale `parts` to sum to `total`; a `JobState` allows a difference by rounding."""
     found = math.fsum(parts)
     if found <= 0.0:
         return [*parts[:-1], total]

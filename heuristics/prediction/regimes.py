@@ -1,23 +1,24 @@
-"""The order in which a job's batch sizes follow one another, and how many regimes it can still have."""
+"""Order of a job's batch sizes, and limit of the number of its regimes."""
 
 from __future__ import annotations
 
 from ...formulations.checks import as_integer
 from ...simulation.job_state import JobState
 
-# K for Accordion, which has no natural end: as many as it has batch sizes. docs/prediction.md shows other values.
+# K for Accordion, whose regimes alternate without a limit: its number of batch sizes. docs/prediction.md shows other
+# values.
 ACCORDION_REGIMES = 2
 
-# Epochs are sums of floats: less than this share of all is rounding.
-_DUST = 1e-9
+# A regime below this share of all epochs is rounding and counts as empty.
+_EMPTY_SHARE = 1e-9
 
 
 def next_batch_size(state: JobState, current: int) -> int | None:
-    """Return the batch size that follows `current`, or None if the job stays there.
+    """Return the batch size that follows `current`, or None if it is the last.
 
-    Static jobs stay. Accordion alternates between the initial size and the largest one. GNS doubles up to the
-    largest size and never returns; where the doubled size is missing from `state.epoch_s`, the next larger size is
-    taken. "Largest" is the largest key of `state.epoch_s`.
+    Static jobs keep their size. Accordion alternates between the initial size and the largest one. GNS doubles up to
+    the largest size and does not return; if the doubled size is missing from `state.epoch_s`, the next larger one
+    follows. "Largest" is the largest key of `state.epoch_s`.
     """
     largest = max(state.epoch_s)
     if state.mode == "static" or state.batch_sizes[0] == largest:
@@ -28,20 +29,21 @@ def next_batch_size(state: JobState, current: int) -> int | None:
 
 
 def regime_limit(state: JobState, max_regimes: int | None = None) -> int:
-    """Return K, the most regimes the job can have in all: finished, ongoing and to come.
+    """Return K, the largest number of regimes of the job: finished, ongoing and later ones.
 
     Parameters
     ----------
     state : JobState
     max_regimes : int, optional
-        K asked for. By default `ACCORDION_REGIMES` = 2 for Accordion, and for GNS as many as doubling from the current
+        Requested K. By default `ACCORDION_REGIMES` = 2 for Accordion, and for GNS as many as doubling from the current
         size to the largest allows.
 
     Returns
     -------
     int
-        K grows to the number of regimes already observed, the ongoing one included: it is then the last. K shrinks
-        to what the mode allows: for GNS the doublings left; for a job that cannot change, the regimes observed.
+        K is raised to the number of regimes observed, including the ongoing one, which is then the last. K is reduced
+        to the number that the mode allows: for GNS by the doublings left, for a job that cannot change to the regimes
+        observed.
     """
     if max_regimes is not None:
         max_regimes = as_integer("max_regimes", max_regimes, minimum=1)
@@ -57,7 +59,7 @@ def regime_limit(state: JobState, max_regimes: int | None = None) -> int:
 
 
 def coming_batch_sizes(state: JobState, count: int) -> tuple[int, ...]:
-    """Return `count` batch sizes from the current one on; the last is repeated if the job cannot change any more."""
+    """Return `count` batch sizes from the current one on; the last one repeats if the job cannot change further."""
     sizes = [state.batch_sizes[-1]]
     while len(sizes) < count:
         following = next_batch_size(state, sizes[-1])
@@ -68,21 +70,21 @@ def coming_batch_sizes(state: JobState, count: int) -> tuple[int, ...]:
 def tidy(regimes: list[tuple[int, float]], total_epochs: float) -> tuple[tuple[int, float], ...]:
     """Drop empty regimes and merge neighbours of one batch size; the sum of epochs is kept.
 
-    A regime is empty below 1e-9 of all epochs: a window would give such dust a round of its own. Its epochs go to the
-    regime after it, or for the last one to the one before.
+    A regime is empty below 1e-9 of all epochs, since a window would grant such a remainder a round. Its epochs go to
+    the following regime, those of the last one to the preceding regime.
     """
     kept: list[tuple[int, float]] = []
-    dust = 0.0
+    carried = 0.0
     for size, epochs in regimes:
-        if epochs <= _DUST * total_epochs:
-            dust += epochs
+        if epochs <= _EMPTY_SHARE * total_epochs:
+            carried += epochs
         elif kept and kept[-1][0] == size:
-            kept[-1] = (size, kept[-1][1] + epochs + dust)
-            dust = 0.0
+            kept[-1] = (size, kept[-1][1] + epochs + carried)
+            carried = 0.0
         else:
-            kept.append((size, epochs + dust))
-            dust = 0.0
+            kept.append((size, epochs + carried))
+            carried = 0.0
     if not kept:
-        return ((regimes[0][0], dust),)
-    kept[-1] = (kept[-1][0], kept[-1][1] + dust)
+        return ((regimes[0][0], carried),)
+    kept[-1] = (kept[-1][0], kept[-1][1] + carried)
     return tuple(kept)

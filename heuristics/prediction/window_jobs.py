@@ -1,4 +1,4 @@
-"""From what a scheduler knows of a job to the `WindowJob` that the window program plans."""
+"""Conversion of a `JobState` to the `WindowJob` of the window program."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from .predictors import Predictor, predict
 
 
 def window_job(state: JobState, predictor: Predictor = "restatement", *, max_regimes: int | None = None) -> WindowJob:
-    """Return the job as the window program sees it: predicted regimes in order and planned finish-time fairness.
+    """Return a job's data for the window program: predicted regimes in order and planned finish-time fairness.
 
     Parameters
     ----------
     state : JobState
     predictor : {"restatement", "bayes", "greedy", "oracle"}
     max_regimes : int, optional
-        Most regimes the job can have (K); see `regime_limit`.
+        Largest number of regimes of the job (K); see `regime_limit`.
 
     Returns
     -------
     WindowJob
-        `ftf` is Eq. 9 on the predicted remaining run time.
+        Job whose `ftf` is Eq. 9 with the predicted remaining run time.
 
     Raises
     ------
     InvalidInput
-        If the predictor is unknown, `max_regimes` is less than 1, or the oracle is asked and `state.future` is empty.
+        If the predictor is unknown, `max_regimes` is less than 1, or the predictor is "oracle" and `state.future` is
+        empty.
     """
     prediction = predict(state, predictor, max_regimes=max_regimes)
     return WindowJob(
@@ -43,7 +44,7 @@ def window_job(state: JobState, predictor: Predictor = "restatement", *, max_reg
 def predicted_total_s(
     state: JobState, predictor: Predictor = "restatement", *, max_regimes: int | None = None
 ) -> float:
-    """Return P_j, the predicted total isolated run time: service received plus what is predicted to remain.
+    """Return P_j, the predicted total run time on the whole gang: service received plus predicted remaining time.
 
     The sum over all jobs is the makespan scale Z0 of the window program. Parameters and errors are those of
     `window_job`.

@@ -1,4 +1,4 @@
-"""AlloX: single GPUs matched to jobs so that the average completion time is least; jobs keep what they were given."""
+"""AlloX: matching of jobs to single GPUs with the least average completion time, without preemption."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from .solved_shares import SolvedShares, evidence_of, steps_to_go
 
 @dataclass(kw_only=True, eq=False)
 class AlloxPolicy(SolvedShares):
-    """AlloX: a matching of jobs to (GPU, k-th from last) decides who gets the free GPUs.
+    """AlloX: a matching of jobs to (GPU, k-th from last) assigns the free GPUs.
 
-    A job that is given a GPU keeps it until it ends. At each call the jobs that have none go by arrival; the earliest
-    ``max(int(alpha m), free GPUs)`` of the m are matched to the free GPUs, and who comes first on a GPU gets it. The
-    others wait for the next call, where the matching is made anew.
+    A job keeps its GPU until it ends. At each call the m jobs without a GPU are ordered by arrival; the earliest
+    ``max(int(alpha m), free GPUs)`` of them are matched to the free GPUs, and the first job on each GPU gets it. The
+    other jobs wait for the next call, which solves a new matching.
 
     Parameters
     ----------
     alpha : float
-        Share of the waiting jobs that are matched, in [0, 1]: small values keep the order of arrival, which is what
-        guards old jobs from starving; 1 minimises the average completion time of all.
+        Share of the waiting jobs that are matched, in [0, 1]. Small values keep the order of arrival, which prevents
+        starvation; 1 minimises the average completion time of all jobs.
     keep_wide : bool
-        Whether a job of several GPUs keeps what it was given as single ones do; see Notes.
+        Whether a job of several GPUs keeps its assignment like a job of one GPU; see Notes.
     interval_s, backend, rel_gap, time_limit
         See `SolvedShares`.
 
     Notes
     -----
     T. N. Le et al., "AlloX: Compute Allocation in Hybrid Clusters", EuroSys 2020, Section 4; the default alpha is that
-    of the Shockwave artifact. AlloX knows no gangs. The rule for wide jobs is the artifact's: a job of g GPUs is
-    matched as if it needed one, with its speed on all g, and gets the share 1/g of the time, the worth of that one GPU.
-    It is matched anew at each call, which may give its GPU to another, and keeps its share all the same; `keep_wide`
-    puts that right.
+    of the Shockwave artifact. AlloX has no gangs. The rule for wide jobs is the artifact's: a job of g GPUs is matched
+    as if it needed one, with its speed on all g, and gets the share 1/g of the time, which equals one GPU's time. It
+    is matched again at each call, which may assign its GPU to another job although it keeps its share; `keep_wide`
+    prevents this.
     """
 
     alpha: float = 0.2
     keep_wide: bool = False
     name: str = field(default="allox", init=False)
-    # The GPU type of every job that was given a GPU.
+    # GPU type of every job that holds a GPU.
     _given: dict[str | int, int] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -54,10 +54,12 @@ class AlloxPolicy(SolvedShares):
         self.keep_wide = as_flag("keep_wide", self.keep_wide)
 
     def decide(self, state: RoundState) -> Shares:
-        """Return 1 / g for every job that has a GPU, on that GPU's type, and 0 for those that wait."""
-        # A job that ended leaves its GPU, and so does one whose batch size came to what the type cannot run.
+        """Return the share 1 / g for every job with a GPU, on that GPU's type, and 0 for waiting jobs."""
+        # A job releases its GPU when it ends, or changes to a batch size that the type cannot run.
         can_run = dict(zip((job.id for job in state.jobs), usable_rates(state) > 0, strict=True))
-        self._given = {name: kind for name, kind in self._given.items() if name in can_run and can_run[name][kind]}
+        self._given = {
+            name: gpu_type for name, gpu_type in self._given.items() if name in can_run and can_run[name][gpu_type]
+        }
         evidence, matched = Evidence(), self.matched(state)
         if matched:
             result = solve(self.problem(state), self.backend, rel_gap=self.rel_gap, time_limit=self.time_limit)
@@ -72,7 +74,7 @@ class AlloxPolicy(SolvedShares):
         return Shares(shares, evidence)
 
     def problem(self, state: RoundState) -> AlloxMatching:
-        """Return the matching of the jobs that are matched now to the GPUs that nobody keeps."""
+        """Return the matching of the selected waiting jobs to the free GPUs."""
         matched = self.matched(state)
         return AlloxMatching(
             steps=steps_to_go(state)[matched],
@@ -82,11 +84,11 @@ class AlloxPolicy(SolvedShares):
         )
 
     def matched(self, state: RoundState) -> list[int]:
-        """Return which jobs are matched now, by their place in the state, the earliest first."""
+        """Return the indices in `state.jobs` of the jobs to match, in order of arrival."""
         free = self._free(state)
         able = np.any((usable_rates(state) > 0) & (free > 0), axis=1).tolist()
         waiting = [index for index, job in enumerate(state.jobs) if not self._keeps(job)]
-        waiting.sort(key=lambda index: (state.jobs[index].arrival_s, state.jobs[index].place))
+        waiting.sort(key=lambda index: (state.jobs[index].arrival_s, state.jobs[index].trace_index))
         count = max(int(self.alpha * len(waiting)), int(free.sum()))
         return [index for index in waiting if able[index]][:count]
 

@@ -1,4 +1,4 @@
-"""Themis as Gavel codes it: the worst finish-time fairness as small as possible, over the shares of time."""
+"""Themis as implemented in Gavel: shares of time with the least worst finish-time fairness."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .solved_shares import SolvedShares, steps_to_go
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """A job at the last call."""
+class _LastCall:
+    """State of a job at the policy's last call."""
 
     steps_left: int
     batch_size: int
@@ -26,41 +26,41 @@ class _Seen:
 
 @dataclass(kw_only=True, eq=False)
 class FinishTimeFairnessPolicy(SolvedShares):
-    """Themis as Gavel codes it: min max over jobs of the finish time by these shares over that of 1/m of the cluster.
+    """Themis as implemented in Gavel: min max over jobs of the finish time with these shares over that on 1/m.
 
-    The policy remembers, for each job, how long its steps so far would have taken in isolation, each at the isolated
-    rate of the call before them (C_j); jobs come and go, and with them the size of 1/m of the cluster.
+    The policy accumulates, for each job, the time that its past steps would have taken on an isolated share, each at
+    the isolated rate of the preceding call (C_j), since 1/m of the cluster changes as jobs arrive and end.
 
     Parameters
     ----------
     count_rescales : bool
-        True, as the Shockwave artifact runs: the steps that a larger batch size takes off the rest of a job count as
-        run (and those that a smaller one adds, as lost), so C_j grows by more than was run. False: steps to go are
-        compared by their samples.
+        Whether a change of the batch size counts as progress, as in the Shockwave artifact: steps that a larger batch
+        size removes count as run (and steps that a smaller one adds, as lost), so C_j grows by more than the job ran.
+        False compares remaining steps by their samples.
     interval_s, backend, rel_gap, time_limit
         See `SolvedShares`.
 
     Notes
     -----
     Narayanan et al., OSDI 2020, Section 4.2, after K. Mahajan et al., "Themis: Fair and Efficient GPU Cluster
-    Scheduling", NSDI 2020; see `FinishTimeFairness` for the program. Themis's own filter and auction is the policy
-    `themis-filter`.
+    Scheduling", NSDI 2020; see `FinishTimeFairness` for the program. The policy `themis-filter` is
+    Themis's own filter and auction.
     """
 
     count_rescales: bool = True
     name: str = field(default="themis", init=False)
-    _seen: dict[str | int, _Seen] = field(default_factory=dict, init=False, repr=False)
+    _last_calls: dict[str | int, _LastCall] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.count_rescales = as_flag("count_rescales", self.count_rescales)
 
     def isolated_elapsed_s(self, state: RoundState) -> Floats:
-        """Return C_j of every job, shape (m,): 0 for those that come new."""
+        """Return C_j of every job in seconds, shape (m,); 0 for new jobs."""
         elapsed = np.zeros(len(state.jobs))
         for index, job in enumerate(state.jobs):
-            if job.id in self._seen:
-                last = self._seen[job.id]
+            if job.id in self._last_calls:
+                last = self._last_calls[job.id]
                 left = float(job.steps_left)
                 if not self.count_rescales:
                     left *= job.batch_size / last.batch_size
@@ -68,24 +68,25 @@ class FinishTimeFairnessPolicy(SolvedShares):
         return elapsed
 
     def problem(self, state: RoundState) -> FinishTimeFairness:
-        """Return the program over the jobs present, by what the calls so far have seen."""
+        """Return the program over the jobs present, with C_j from the earlier calls."""
         return FinishTimeFairness(
             rates=usable_rates(state),
             gangs=state.gangs,
             gpus=state.gpus,
             steps=steps_to_go(state),
             elapsed_s=np.array([state.time_s - job.arrival_s for job in state.jobs]),
-            # A rescale to a smaller batch size may take off more than there was.
+            # A change to a smaller batch size may subtract more than C_j.
             isolated_elapsed_s=np.maximum(0.0, self.isolated_elapsed_s(state)),
             isolated_rates=isolated_rates(state),
         )
 
     def decide(self, state: RoundState) -> Shares:
-        """Return the shares whose worst finish-time fairness is least, and remember the progress of every job."""
+        """Return the shares with the least worst finish-time fairness, and store the progress of every job."""
         shares = super().decide(state)
-        known = zip(state.jobs, self.isolated_elapsed_s(state), isolated_rates(state), strict=True)
-        self._seen = {
-            job.id: _Seen(job.steps_left, job.batch_size, float(elapsed), float(rate)) for job, elapsed, rate in known
+        progress = zip(state.jobs, self.isolated_elapsed_s(state), isolated_rates(state), strict=True)
+        self._last_calls = {
+            job.id: _LastCall(job.steps_left, job.batch_size, float(elapsed), float(rate))
+            for job, elapsed, rate in progress
         }
         return shares
 

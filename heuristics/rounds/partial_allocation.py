@@ -1,4 +1,4 @@
-"""Themis's auction: the partial allocation mechanism, which no buyer can gain from lying to by more than the gap."""
+"""Partial allocation mechanism of Themis's auction, truthful up to the gap of its solves."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from ...solvers.solve import solve
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PartialAllocation:
-    """What each buyer keeps of the Nash optimum, and what is proven of it.
+    """Allocation of the mechanism, with the proved bounds on its utilities.
 
     Attributes
     ----------
     allocation : ndarray of float, shape (N, K)
-        ``f_i x*_i``, in the unit of the capacities.
+        Allocation ``f_i x*_i``, in the unit of the capacities.
     kept : ndarray of float, shape (N,)
-        ``f_i``, in (0, 1].
+        Share ``f_i`` of the Nash optimum that each buyer keeps, in (0, 1].
     utilities : ndarray of float, shape (N,)
-        Of the allocation.
+        Utilities of the allocation.
     least_utilities, most_utilities : ndarray of float, shape (N,)
-        The mechanism's exact utilities lie between these: proven from the gaps of the solves, without trusting them.
+        Lower and upper bounds on the mechanism's exact utilities, proved from the gaps of the solves.
     leftover : ndarray of float, shape (K,)
-        What nobody gets: the price of truthfulness.
+        Unallocated goods, which truthfulness costs.
     nash : Equilibrium
-        The Nash optimum ``x*``.
+        Nash optimum ``x*``.
     slack : ndarray of float, shape (N,)
-        Whatever buyer i says of its utilities, its utility grows by a factor of at most ``exp(slack_i)``: the gaps of
-        the solves that its part depends on, over its budget (see the notes of `partial_allocation`).
+        Bound on the gain from misreporting: a report of other utilities raises buyer i's utility by a factor of at most
+        ``exp(slack_i)``. It is the sum of the gaps of the relevant solves over the budget (see `partial_allocation`).
     gap : float
-        The largest gap of all solves, as `Result.gap` defines it.
+        Largest gap of all solves, as `Result.gap` defines it.
     solves : int
-        Markets solved: one, and one more for each distinct buyer.
+        Number of markets solved: one, and one for each distinct buyer.
     """
 
     allocation: Floats
@@ -64,8 +64,9 @@ def least_kept(budgets: Floats) -> Floats:
     Returns
     -------
     ndarray of float, shape (N,)
-        ``(1 + B_i/B_-i) ** (-B_-i/B_i)``, where B_-i is what all others hold; 1 for a single buyer. At equal budgets
-        ``(1 - 1/N) ** (N - 1)``. It is more than 1/e for any budgets, and met where all want the same single good.
+        ``(1 + B_i/B_-i) ** (-B_-i/B_i)``, where B_-i is the budget of all others; 1 for a single buyer. With equal
+        budgets ``(1 - 1/N) ** (N - 1)``. The value exceeds 1/e for any budgets, and is attained if all buyers value the
+        same single good.
 
     Notes
     -----
@@ -87,18 +88,18 @@ def partial_allocation(
     rel_gap: float = 1e-8,
     time_limit: float | None = None,
 ) -> PartialAllocation:
-    """Run the auction: every buyer keeps the share f_i of its part of the Nash optimum.
+    """Run the auction: every buyer keeps the share f_i of its allocation in the Nash optimum.
 
     Parameters
     ----------
     market : FisherMarket
-        Utilities as reported, budgets, capacities. Dense.
+        Dense market with the reported utilities, budgets and capacities.
     backend : str
-        For `solve`.
+        Backend of `solve`.
     rel_gap : float
-        Of every solve, in nats per unit of budget.
+        Gap of every solve, in nats per unit of budget.
     time_limit : float, optional
-        Seconds for each solve.
+        Time limit of each solve, in seconds.
 
     Returns
     -------
@@ -117,15 +118,15 @@ def partial_allocation(
     without i (K. Mahajan et al., "Themis", NSDI 2020; R. Cole, V. Gkatzelis, G. Goel, "Mechanism design for fair
     division", EC 2013).
 
-    Write W for Nash welfare ``sum_j B_j log u_j`` and W^-i for the best the others could have alone. Then i ends with
-    ``log u_i(f_i x_i) = (W(x) - W^-i)/B_i`` at *true* utilities, whatever it reports: its report can only choose x.
-    So the truth, which makes the mechanism maximise W(x) itself, is best. With solves of welfare P and bound D the same
-    line certifies the utilities, ``(P - D^-i)/B_i`` to ``(D - P^-i)/B_i``; and since another report may lead to another
-    x^-i, within `rel_gap` of the best if its solve ends as optimal, no report gains more than a factor
+    Write W for Nash welfare ``sum_j B_j log u_j`` and W^-i for the optimum of the others without i. Then i ends with
+    ``log u_i(f_i x_i) = (W(x) - W^-i)/B_i`` at *true* utilities: its report affects only x. The true report, with
+    which the mechanism maximises W(x), is therefore optimal. With solves of welfare P and bound D, the same equation
+    bounds the utilities: ``(P - D^-i)/B_i`` to ``(D - P^-i)/B_i``; and since another report may lead to another
+    x^-i, within `rel_gap` of the optimum if its solve ends as optimal, no report gains more than a factor
     ``exp((D - P + D^-i - P^-i + rel_gap B_-i)/B_i)``.
 
-    Buyers with the same utilities and budget have the same x^-i, so one solve serves them all. Each starts from x* with
-    i's part shared out in proportion.
+    Buyers with the same utilities and budget have the same x^-i, so one solve serves all of them. Each solve starts
+    from x* with i's goods distributed in proportion.
     """
     if not isinstance(market, FisherMarket) or market.is_sparse:
         raise InvalidInput("market", market, "must be a FisherMarket with a dense table of utilities")
@@ -139,13 +140,13 @@ def partial_allocation(
     _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
     others_welfare, others_bound = np.zeros(len(first)), np.zeros(len(first))
     if market.num_buyers > 1:
-        for place, buyer in enumerate(first):
+        for index, buyer in enumerate(first):
             rest = _without(market, plan, int(buyer), options)
-            others_welfare[place], others_bound[place] = rest.objective, rest.bound
+            others_welfare[index], others_bound[index] = rest.objective, rest.bound
             gap = max(gap, rest.gap)
     group = group.reshape(-1)
     low, high = others_welfare[group], others_bound[group]
-    # The solver's x^-i may be worth less than what x* gives the others; the optimum is not, and f_i is at most 1.
+    # The welfare of the solver's x^-i may be below that of the others in x*; at the optimum it is not, and f_i <= 1.
     kept = np.exp(np.minimum(0.0, math.fsum(welfares) - welfares - low) / budgets)
     allocation = kept[:, None] * np.asarray(plan.allocation)
     return PartialAllocation(
@@ -170,7 +171,7 @@ def _solved(market: FisherMarket, options: dict[str, Any]) -> Any:
 
 
 def _without(market: FisherMarket, plan: Equilibrium, buyer: int, options: dict[str, Any]) -> Any:
-    """Solve the market without one buyer, from the plan with the buyer's goods shared out in proportion."""
+    """Solve the market without one buyer, from the plan with the buyer's goods distributed in proportion."""
     stay = np.arange(market.num_buyers) != buyer
     rest = FisherMarket(
         utilities=np.asarray(market.utilities)[stay], budgets=market.budgets[stay], capacities=market.capacities

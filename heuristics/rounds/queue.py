@@ -1,4 +1,4 @@
-"""Policies that keep a queue and start whoever fits, in order: FIFO and LAS."""
+"""Queue policies, which start the jobs that fit in order: FIFO and LAS."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ...simulation.rounds.policy import RoundJob, RoundState, Schedule
 
 
 def fit_in_order(state: RoundState, order: Iterable[RoundJob], backfill: bool = True) -> dict[str | int, int]:
-    """Return who runs in the next round: each job in order, if its gang fits what is left.
+    """Return the jobs of the next round with their GPU types: each job in order whose gang fits the GPUs left.
 
-    Each takes the GPU type on which it is fastest among those with room, the earlier of equals. Without backfill the
-    first job that finds no room ends the round.
+    Each job takes the fastest GPU type with enough free GPUs, the earlier of equal ones. Without backfill the first
+    job that does not fit ends the selection.
     """
     free, runs = state.gpus.copy(), {}
     for job in order:
@@ -38,13 +38,12 @@ class FifoPolicy:
     Parameters
     ----------
     backfill : bool
-        Whether later jobs may run while an earlier one finds no room. They make way as soon as it does, so an early
-        job waits for GPUs that earlier ones hold and for nothing else. False is the strict queue, which leaves GPUs
-        idle behind a wide job.
+        Whether later jobs may run while an earlier one does not fit. They are preempted as soon as it fits, so a job
+        waits only for GPUs of earlier jobs. False is the strict queue, which leaves GPUs idle behind a wide job.
 
     Notes
     -----
-    Nothing is solved. Jobs that arrive together go by the order of the trace.
+    No program is solved. Jobs that arrive at the same time follow the order of the trace.
     """
 
     backfill: bool = True
@@ -54,30 +53,30 @@ class FifoPolicy:
         self.backfill = as_flag("backfill", self.backfill)
 
     def due(self, state: RoundState) -> bool:
-        """Return True: every round is decided anew."""
+        """Return True: the policy decides every round."""
         return True
 
     def decide(self, state: RoundState) -> Schedule:
-        """Return who runs in the next round."""
-        order = sorted(state.jobs, key=lambda job: (job.arrival_s, job.place))
+        """Return a schedule of the next round."""
+        order = sorted(state.jobs, key=lambda job: (job.arrival_s, job.trace_index))
         return Schedule([fit_in_order(state, order, self.backfill)])
 
 
 @dataclass(kw_only=True, eq=False)
 class LasPolicy:
-    """Least attained service first, every round anew.
+    """Least attained service first, decided every round.
 
     Parameters
     ----------
     two_dimensional : bool
-        Whether service is counted in GPU-seconds, time by GPUs held (Tiresias's two dimensions), or in seconds alone,
-        in which a wide job is as cheap as a narrow one.
+        Whether service is counted in GPU-seconds, as in Tiresias's two dimensions, or in seconds, regardless of the
+        gang.
 
     Notes
     -----
     J. Gu et al., "Tiresias: A GPU Cluster Manager for Distributed Deep Learning", NSDI 2019, Section 3.2, without its
-    queues: service is compared as it is, so long jobs take turns and pay for restarts. Ties go to the job that is
-    running, then by arrival and the order of the trace. Smaller jobs fill what a wide one leaves.
+    queues: service is compared directly, so long jobs alternate and incur restarts. Ties go to the running job, then by
+    arrival and the order of the trace. Smaller jobs use the GPUs that a wide one leaves.
     """
 
     two_dimensional: bool = True
@@ -87,14 +86,14 @@ class LasPolicy:
         self.two_dimensional = as_flag("two_dimensional", self.two_dimensional)
 
     def due(self, state: RoundState) -> bool:
-        """Return True: every round is decided anew."""
+        """Return True: the policy decides every round."""
         return True
 
     def decide(self, state: RoundState) -> Schedule:
-        """Return who runs in the next round."""
+        """Return a schedule of the next round."""
 
         def rank(job: RoundJob) -> tuple[float, bool, float, int]:
             service = job.attained_s * (job.gpus if self.two_dimensional else 1)
-            return service, not job.running, job.arrival_s, job.place
+            return service, not job.running, job.arrival_s, job.trace_index
 
         return Schedule([fit_in_order(state, sorted(state.jobs, key=rank))])

@@ -1,4 +1,4 @@
-"""Policies that solve a linear program for shares of time: Gavel's max-min, max-sum-throughput, least duration."""
+"""Policies with shares of time from a linear program: max-min fairness, total throughput, total duration."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ...solvers.result import Reason, Result
 from ...solvers.solve import solve
 from .equal_share import INTERVAL_S, isolated_shares, usable_rates
 
-#: Violation of P up to which isolated shares may stand in for those of a solve that was stopped.
+#: Violation of P up to which isolated shares may replace the shares of a stopped solve.
 FEASIBILITY = 1e-9
 
 
 def evidence_of(result: Result[Any]) -> Evidence:
-    """Return what a decision that rests on this result rests on."""
+    """Return the evidence of a decision based on this result."""
     return Evidence(
         reason=result.termination.reason.name,
         objective=math.nan if result.objective is None else result.objective,
@@ -39,28 +39,28 @@ def evidence_of(result: Result[Any]) -> Evidence:
 
 
 def steps_to_go(state: RoundState) -> Floats:
-    """Return the steps left of each job at its present batch size, shape (m,).
+    """Return the remaining steps of each job at its current batch size, shape (m,), at least 1.
 
-    At least one: rounding after a change of batch size may leave a job none, and it still needs a round to end.
+    Rounding after a change of the batch size may leave no step, but the job still needs a round to end.
     """
     return np.array([max(1, job.steps_left) for job in state.jobs], dtype=np.float64)
 
 
 @dataclass(kw_only=True, eq=False)
 class SolvedShares(ABC):
-    """What policies that solve for shares have in common: when they are called, and who solves.
+    """Abstract policy that solves a formulation for shares of time.
 
     Parameters
     ----------
     interval_s : float
-        Least seconds between two calls.
+        Least time between two calls, in seconds.
     backend : str
-        For `solve`.
+        Backend of `solve`.
     rel_gap : float
-        For `solve`.
+        Gap of `solve`.
     time_limit : float, optional
-        For `solve`, seconds. If it stops a call short of the optimum, isolated shares stand in where they are better
-        than what was found, and the evidence says so.
+        Time limit of `solve`, in seconds. If it stops a solve before the optimum, isolated shares are used if they
+        are better than the incumbent, and the evidence records this.
     """
 
     interval_s: float = INTERVAL_S
@@ -78,44 +78,44 @@ class SolvedShares(ABC):
 
     @abstractmethod
     def problem(self, state: RoundState) -> Any:
-        """Return the formulation to solve now; its plan has `shares`, shape (m, K)."""
+        """Return the formulation to solve; its plan has `shares`, shape (m, K)."""
 
     def due(self, state: RoundState) -> bool:
-        """Whether jobs arrived, ended or were rescaled, and the last call is `interval_s` ago."""
+        """Return whether a job arrived, ended or was rescaled, and the last call is at least `interval_s` ago."""
         return due_on_events(state, self.interval_s)
 
     def decide(self, state: RoundState) -> Shares:
-        """Return the optimal shares; of a solve that was stopped, its best or the isolated ones if these are better."""
+        """Return the optimal shares; after a stopped solve, the better of its incumbent and the isolated shares."""
         problem = self.problem(state)
         result = solve(problem, self.backend, rel_gap=self.rel_gap, time_limit=self.time_limit)
         if result.termination.reason is Reason.OPTIMAL:
             return Shares(result.require_plan().shares, evidence_of(result))
-        spare = GpuShares(isolated_shares(state))
-        worth, residuals = problem.evaluate(spare)
+        isolated = GpuShares(isolated_shares(state))
+        objective, residuals = problem.evaluate(isolated)
         if result.plan is not None and result.objective is not None:
-            gain = problem.sign * (worth - result.objective)
+            gain = problem.sign * (objective - result.objective)
             if gain <= 0 or residuals.worst > FEASIBILITY:
                 return Shares(result.plan.shares, evidence_of(result))
         by = f"{result.backend}, then isolated shares"
-        return Shares(spare.shares, replace(evidence_of(result.with_plan(problem, spare)), backend=by))
+        return Shares(isolated.shares, replace(evidence_of(result.with_plan(problem, isolated)), backend=by))
 
 
 @dataclass(kw_only=True, eq=False)
 class MaxMinFairnessPolicy(SolvedShares):
-    """Gavel: the least normalised throughput as large as possible.
+    """Gavel: maximise the least normalised throughput.
 
     Parameters
     ----------
     agnostic : bool
-        Treat all GPU types alike, as Gavel's baseline does.
+        Whether all GPU types count as equal, as in Gavel's baseline.
     water_filling : bool
-        Go on level by level among jobs that can still gain.
+        Whether to maximise further levels among the jobs that can still gain.
     interval_s, backend, rel_gap, time_limit
         See `SolvedShares`.
 
     See Also
     --------
-    MaxMinFairness : the linear program and its tie-break.
+    MaxMinFairness : Linear program and its tie-break.
     """
 
     agnostic: bool = False
@@ -141,19 +141,20 @@ class MaxMinFairnessPolicy(SolvedShares):
 
 @dataclass(kw_only=True, eq=False)
 class MaxSumThroughputPolicy(SolvedShares):
-    """MST: the sum of steps per second as large as possible, whoever makes them.
+    """MST: maximise the sum of steps per second of all jobs.
 
     Parameters
     ----------
     costs_per_s : mapping of str to float, optional
-        What a second of one GPU of each type costs; with `budget_per_s` a limit on what all cost together.
+        Cost per second of one GPU of each type; requires `budget_per_s`.
     budget_per_s : float, optional
+        Limit of the total cost per second.
     interval_s, backend, rel_gap, time_limit
         See `SolvedShares`.
 
     See Also
     --------
-    MaxSumThroughput : the linear program and its tie-break.
+    MaxSumThroughput : Linear program and its tie-break.
     """
 
     costs_per_s: Mapping[str, float] | None = None
@@ -172,10 +173,10 @@ class MaxSumThroughputPolicy(SolvedShares):
         """Return the program over the jobs present."""
         costs = None
         if self.costs_per_s is not None:
-            for kind in state.gpu_types:
-                if kind not in self.costs_per_s:
-                    raise InvalidInput("costs_per_s", self.costs_per_s, f"has no cost of GPU type {kind!r}")
-            costs = as_reals("costs_per_s", [self.costs_per_s[kind] for kind in state.gpu_types], minimum=0.0)
+            for gpu_type in state.gpu_types:
+                if gpu_type not in self.costs_per_s:
+                    raise InvalidInput("costs_per_s", self.costs_per_s, f"has no cost of GPU type {gpu_type!r}")
+            costs = as_reals("costs_per_s", [self.costs_per_s[gpu_type] for gpu_type in state.gpu_types], minimum=0.0)
         return MaxSumThroughput(
             rates=usable_rates(state),
             gangs=state.gangs,
@@ -187,18 +188,18 @@ class MaxSumThroughputPolicy(SolvedShares):
 
 @dataclass(kw_only=True, eq=False)
 class MinTotalDurationPolicy(SolvedShares):
-    """OSSP: the time until the last job present ends as short as possible.
+    """OSSP: minimise the time until the last of the jobs present ends.
 
     See Also
     --------
-    SolvedShares : the options.
-    MinTotalDuration : the linear program and its tie-break.
+    SolvedShares : Options.
+    MinTotalDuration : Linear program and its tie-break.
     """
 
     name: str = field(default="ossp", init=False)
 
     def problem(self, state: RoundState) -> MinTotalDuration:
-        """Return the program over the jobs present and the steps they have left at their present batch sizes."""
+        """Return the program over the jobs present and their remaining steps at the current batch sizes."""
         return MinTotalDuration(
             rates=usable_rates(state),
             steps=steps_to_go(state),

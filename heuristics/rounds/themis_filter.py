@@ -1,4 +1,4 @@
-"""Themis's own policy: a filter keeps the jobs furthest from fairness, and efficiency decides among those."""
+"""Themis with its filter: the least fair jobs are selected first, then placed by efficiency or auction."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ MECHANISMS: tuple[Mechanism, ...] = ("efficiency", "auction")
 
 @dataclass(kw_only=True, eq=False)
 class ThemisFilterPolicy:
-    """Themis with its filter: called every round, it offers the GPUs to the jobs that are furthest from fairness.
+    """Themis with its filter: in every round the GPUs are offered to the least fair jobs.
 
     Parameters
     ----------
     fraction : float
-        Share f of the jobs that the filter keeps, above 0 and at most 1: ``ceil(f m)`` of m jobs, those of the largest
-        planned finish-time fairness (Eq. 9), ties to the earlier in the trace. Themis's own default is 0.8.
+        Share f of the jobs that the filter selects, above 0 and at most 1: the ``ceil(f m)`` of m jobs with the largest
+        planned finish-time fairness (Eq. 9), ties by the order of the trace. Themis's default is 0.8.
     mechanism : {"efficiency", "auction"}
-        How the jobs kept share the GPUs. "efficiency": most GPUs in use. "auction": by partial allocation.
+        Rule by which the selected jobs share the GPUs. "efficiency": most GPUs in use. "auction": partial allocation.
     predictor : {"greedy", "restatement", "bayes", "oracle"}
-        Of the run time left. Themis knows only today's speed.
+        Predictor of the remaining run time. Themis uses the current speed only ("greedy").
     rel_gap : float
-        Of the auction's solves.
+        Gap of the auction's solves.
 
     Raises
     ------
@@ -45,19 +45,19 @@ class ThemisFilterPolicy:
 
     Notes
     -----
-    *Efficiency.* Under linear slowdown a gang's speed is its GPUs, so the most efficient choice keeps most GPUs in use,
-    and of equal ones most GPUs with the jobs that hold them, since a start costs time. On each GPU type that set of
-    gangs is found exactly among the jobs for which it is the fastest type left; of equal sets the one that serves the
-    least fair jobs first (the lexicographically first in order of unfairness). With one type it is the optimum; with
-    several, types go in the cluster's order. A small f is thus fair and starts often, a large one efficient. (Themis's
-    paper writes 1 - f for our f.)
+    *Efficiency.* Under linear slowdown the speed of a gang is proportional to its GPUs, so the most efficient set of
+    gangs uses most GPUs; among equal sets it keeps most GPUs with the jobs that hold them, since a start costs time. On
+    each GPU type this set is found exactly among the jobs for which the type is the fastest one left; remaining ties
+    go to the set that is lexicographically first in order of unfairness. With one type the set is optimal; several
+    types are processed in the cluster's order. A small f favours fairness and causes more starts, a large f favours
+    efficiency. (Themis's paper writes 1 - f for this f.)
 
-    *Auction.* The jobs kept are buyers of GPUs by type, with linear utilities (steps per second per GPU) and their
-    weights as budgets. What partial allocation leaves a job, over its gang, is the share of rounds it has won; won
-    rounds are kept as credit, and most credit goes first, on the type it won most of. Widths do not bound what a job
-    can win: where it wins more than its gang, it wins every round.
+    *Auction.* The selected jobs are buyers of GPUs by type, with linear utilities (steps per second per GPU) and their
+    weights as budgets. A job's allocation over its gang is the share of rounds that it wins. Won rounds accumulate as
+    credit, and jobs are placed in order of credit, on the type of which they won most. The gang does not bound the
+    allocation: a job that wins more than its gang wins every round.
 
-    Either way, GPUs that are left go to the other jobs by the rule of efficiency, so none idles that a job fits.
+    With both mechanisms the GPUs left go to the other jobs by the rule of efficiency, so no GPU idles that a job fits.
 
     References
     ----------
@@ -82,20 +82,20 @@ class ThemisFilterPolicy:
 
     @property
     def name(self) -> str:
-        """The name on the command line."""
+        """Name on the command line."""
         return "themis-filter"
 
     def due(self, state: RoundState) -> bool:
-        """Return True: the filter works every round."""
+        """Return True: the policy decides every round."""
         return True
 
     def decide(self, state: RoundState) -> Schedule:
-        """Return who runs in the next round."""
+        """Return a schedule of the next round."""
         unfair = np.array([self.unfairness(job) for job in state.jobs])
         order = np.argsort(-unfair, kind="stable")
-        kept = math.ceil(self.fraction * len(order) - 1e-9)  # 0.8 of 5 jobs is 4 of them, whatever the float says
-        first = [state.jobs[place] for place in order[:kept]]
-        others = [state.jobs[place] for place in order[kept:]]
+        kept = math.ceil(self.fraction * len(order) - 1e-9)  # tolerance of rounding: 0.8 of 5 jobs is 4 jobs
+        first = [state.jobs[index] for index in order[:kept]]
+        others = [state.jobs[index] for index in order[kept:]]
         free = state.gpus.astype(np.int64).copy()
         placed: dict[str | int, int] = {}
         evidence = Evidence()
@@ -106,7 +106,7 @@ class ThemisFilterPolicy:
         return Schedule([placed], evidence)
 
     def unfairness(self, job: RoundJob) -> float:
-        """Return the finish-time fairness that the job is heading for (Eq. 9), larger the less fair."""
+        """Return the job's planned finish-time fairness (Eq. 9); larger values are less fair."""
         state = job.state
         left_s = predict(state, self.predictor).remaining_s
         return planned_ftf(state.attained_s, state.waiting_s, left_s, state.contention)
@@ -114,19 +114,19 @@ class ThemisFilterPolicy:
     def _auction(
         self, state: RoundState, jobs: Sequence[RoundJob], free: np.ndarray[Any, Any], placed: dict[str | int, int]
     ) -> Evidence:
-        """Let the jobs win shares of rounds, and place those with a round's worth of credit."""
-        offer = self._sold(state, jobs)
+        """Add the shares of rounds that the jobs win to their credit, and place jobs with the credit of a round."""
+        offer = self._run_auction(state, jobs)
         gangs = np.array([job.gpus for job in jobs])
         won = np.minimum(1.0, offer.allocation.sum(axis=1) / gangs)
         credit = np.array([self._credit.get(job.id, 0.0) for job in jobs]) + won
         self._credit = {job.id: self._credit.get(job.id, 0.0) for job in state.jobs}
-        self._credit |= {job.id: float(worth) for job, worth in zip(jobs, credit, strict=True)}
-        for place in np.argsort(-credit, kind="stable"):
-            job = jobs[place]
-            for kind in np.argsort(-offer.allocation[place], kind="stable"):
-                if credit[place] >= 1.0 - 1e-9 and job.rates[kind] > 0 and job.gpus <= free[kind]:
-                    free[kind] -= job.gpus
-                    placed[job.id] = int(kind)
+        self._credit |= {job.id: float(value) for job, value in zip(jobs, credit, strict=True)}
+        for index in np.argsort(-credit, kind="stable"):
+            job = jobs[index]
+            for gpu_type in np.argsort(-offer.allocation[index], kind="stable"):
+                if credit[index] >= 1.0 - 1e-9 and job.rates[gpu_type] > 0 and job.gpus <= free[gpu_type]:
+                    free[gpu_type] -= job.gpus
+                    placed[job.id] = int(gpu_type)
                     self._credit[job.id] -= 1.0
                     break
         plan = offer.nash
@@ -134,8 +134,8 @@ class ThemisFilterPolicy:
         bound = welfare + offer.gap * sum(job.weight for job in jobs)
         return Evidence(reason="auction", objective=welfare, bound=bound, gap=offer.gap, backend="partial_allocation")
 
-    def _sold(self, state: RoundState, jobs: Sequence[RoundJob]) -> PartialAllocation:
-        """Hold the auction, or take the last one where nothing that it depends on has changed."""
+    def _run_auction(self, state: RoundState, jobs: Sequence[RoundJob]) -> PartialAllocation:
+        """Run the auction, or reuse the last one if its inputs are unchanged."""
         speeds: Floats = np.array([job.rates / job.gpus for job in jobs])
         weights = np.array([job.weight for job in jobs])
         key = (tuple(job.id for job in jobs), speeds.tobytes(), weights.tobytes(), state.gpus.tobytes())
@@ -146,57 +146,59 @@ class ThemisFilterPolicy:
 
 
 def fill(jobs: Sequence[RoundJob], free: np.ndarray[Any, Any], placed: dict[str | int, int]) -> None:
-    """Place gangs so that most free GPUs are in use, each job on the fastest type that is left for it.
+    """Place gangs so that most free GPUs are in use, each job on the fastest type left.
 
     Parameters
     ----------
     jobs : sequence of RoundJob
-        Those that should be served first come first; who is in `placed` already is passed over.
+        Jobs in order of preference; jobs in `placed` are skipped.
     free : ndarray of int, shape (K,)
-        Free GPUs of each type; lowered in place.
+        Free GPUs of each type; reduced in place.
     placed : dict of job id to GPU type
-        Filled in place.
+        GPU type of the placed jobs; extended in place.
     """
     ranks = {job.id: np.argsort(-job.rates, kind="stable") for job in jobs}
     for rank in range(len(free)):
-        for kind in range(len(free)):
-            wanting = [
-                job for job in jobs if job.id not in placed and ranks[job.id][rank] == kind and job.rates[kind] > 0
+        for gpu_type in range(len(free)):
+            candidates = [
+                job
+                for job in jobs
+                if job.id not in placed and ranks[job.id][rank] == gpu_type and job.rates[gpu_type] > 0
             ]
-            going = [job.running for job in wanting]
-            for place in fullest([job.gpus for job in wanting], int(free[kind]), going):
-                placed[wanting[place].id] = kind
-                free[kind] -= wanting[place].gpus
+            going = [job.running for job in candidates]
+            for index in fullest([job.gpus for job in candidates], int(free[gpu_type]), going):
+                placed[candidates[index].id] = gpu_type
+                free[gpu_type] -= candidates[index].gpus
 
 
 def fullest(gangs: Sequence[int], gpus: int, going: Sequence[bool] | None = None) -> list[int]:
-    """Return the places of the gangs that together fill most of the GPUs.
+    """Return the indices of the gangs that together use most of the GPUs.
 
-    Of equal sets that with most GPUs of gangs that go on, and of those the lexicographically first.
+    Ties go to the set with most GPUs of continuing gangs, then to the lexicographically first set.
 
     Parameters
     ----------
     gangs : sequence of int
-        GPUs each needs, at least 1, in order of preference.
+        GPUs of each gang, at least 1, in order of preference.
     gpus : int
-        GPUs there are.
+        Number of GPUs.
     going : sequence of bool, optional
-        Whether each ran in the round before; none by default.
+        Whether each gang ran in the preceding round; all False by default.
     """
     goes_on = np.zeros(len(gangs), dtype=np.int64) if going is None else np.asarray(going, dtype=np.int64)
-    # A GPU in use counts for more than all GPUs that go on.
-    worth = np.asarray(gangs, dtype=np.int64) * (gpus + 1 + goes_on)
-    # best[i, c]: the most that gangs i, i + 1, ... are worth on c GPUs.
+    # A GPU in use counts more than all GPUs of continuing gangs.
+    value = np.asarray(gangs, dtype=np.int64) * (gpus + 1 + goes_on)
+    # best[i, c]: largest value of gangs i, i + 1, ... on c GPUs.
     best = np.zeros((len(gangs) + 1, gpus + 1), dtype=np.int64)
-    for place in range(len(gangs) - 1, -1, -1):
-        width = gangs[place]
-        best[place] = best[place + 1]
-        if width <= gpus:
-            with_it = best[place + 1, : gpus + 1 - width] + worth[place]
-            np.maximum(best[place, width:], with_it, out=best[place, width:])
+    for index in range(len(gangs) - 1, -1, -1):
+        gang_gpus = gangs[index]
+        best[index] = best[index + 1]
+        if gang_gpus <= gpus:
+            with_gang = best[index + 1, : gpus + 1 - gang_gpus] + value[index]
+            np.maximum(best[index, gang_gpus:], with_gang, out=best[index, gang_gpus:])
     left, taken = gpus, []
-    for place, width in enumerate(gangs):
-        if width <= left and best[place + 1, left - width] + worth[place] == best[place, left]:
-            taken.append(place)
-            left -= width
+    for index, gang_gpus in enumerate(gangs):
+        if gang_gpus <= left and best[index + 1, left - gang_gpus] + value[index] == best[index, left]:
+            taken.append(index)
+            left -= gang_gpus
     return taken

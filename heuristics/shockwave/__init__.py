@@ -1,4 +1,4 @@
-"""Shockwave's planner, and the variant in its released code."""
+"""Shockwave's planner, and the variant of its released code."""
 
 from .policy import ShockwavePolicy
 

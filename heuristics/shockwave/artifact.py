@@ -1,4 +1,4 @@
-"""The variant of Shockwave that its released code runs, as a policy of the rounds engine, for comparison."""
+"""Variant of Shockwave in its released code, as a policy of the rounds engine, for comparison."""
 
 from __future__ import annotations
 
@@ -21,49 +21,49 @@ if TYPE_CHECKING:
     from ...solvers.backend import Backend
     from ...solvers.result import Result
 
-# The code's power of rho for a job in its last round.
+# Power of rho in the released code for a job in its last round.
 LAST_ROUND_POWER = 100.0
-# Weights are powers up to 100, and solvers compute in doubles: the code leaves them as they are, we stop here.
+# Limit of the weights, which are powers up to 100 and exceed the accuracy of doubles; the released code has none.
 GREATEST_WEIGHT = 1e6
 
 
 @dataclass(kw_only=True, eq=False)
 class ArtifactPolicy:
-    """Plan a window as the released code does: one mean epoch time per job, a logarithm of six points, hard FTF rows.
+    """Plan a window as in the released code: one mean epoch time per job, a logarithm of six points, hard FTF rows.
 
-    A first program asks every job to keep its finish-time target; where it cannot, which is nearly always, a second
-    one weighs jobs by a power of how far they are beyond it. A ranking program then says which rounds each job gets.
+    The first program requires every job to meet its finish-time target. If it is infeasible, which is nearly always the
+    case, a second program weights jobs by a power of the ratio to the target. A ranking program then assigns rounds.
 
     Parameters
     ----------
     makespan_weight : float
-        k in the code (the paper's lambda), at least 0.
+        Weight k in the released code (lambda in the paper), at least 0.
     rho_power : float
-        lambda in the code (the paper's k), at least 0.
+        Exponent lambda in the released code (k in the paper), at least 0.
     most_rho : float
-        Largest finish-time fairness the first program allows, and above which the second one weighs; positive.
+        Largest finish-time fairness that the first program allows, above which the second one weights jobs; positive.
     rounds : int
         Rounds planned ahead (T).
     reactive : bool
-        Plan again as soon as a batch size changes.
+        Whether a change of a batch size triggers a plan.
     rel_gap : float
         Gap of each program, as a share of the mean weight.
     time_limit : float
-        Seconds for each program.
+        Time limit of each program, in seconds.
     backend : str or Backend
-        A general one; the programs are MILPs.
+        General backend; the programs are MILPs.
 
     Raises
     ------
     InvalidInput
-        If an option is out of range; in `decide`, as `ShockwavePolicy`.
+        If an option is out of range; in `decide`, as for `ShockwavePolicy`.
 
     Notes
     -----
-    What the code does, by reading and running it (docs/shockwave.md compares it with the paper): epoch times are
-    rounded to seconds; the posterior over the batch sizes that the job will truly take is a standard Bayesian one, less
-    what was observed; contention is jobs over GPUs. Rounds per job are solved for first, and by round only where they
-    cannot be packed: the same optimum, sooner. Weights stop at 1e6.
+    The behaviour follows the source and runs of the released code (docs/shockwave.md compares it with the paper): epoch
+    times are rounded to seconds; the prediction is the standard Bayesian posterior over the job's true batch sizes,
+    less the observed epochs; contention is jobs over GPUs. Rounds per job are solved first, and the assignment by round
+    only if they cannot be packed, which gives the same optimum faster. Weights are limited to 1e6.
     """
 
     makespan_weight: float = 1e-3
@@ -75,7 +75,7 @@ class ArtifactPolicy:
     time_limit: float = 15.0
     backend: str | Backend = "highs"
     name: str = field(default="shockwave-artifact", init=False)
-    _crowding: _Crowding = field(init=False, repr=False)
+    _contention: _ContentionIntegral = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.makespan_weight = as_real("makespan_weight", self.makespan_weight, minimum=0.0)
@@ -86,17 +86,19 @@ class ArtifactPolicy:
         self.rel_gap = as_real("rel_gap", self.rel_gap, minimum=0.0)
         self.time_limit = as_real("time_limit", self.time_limit, above=0.0)
         if present_name(self.backend) == "lagrangian":
-            raise InvalidInput("backend", self.backend, "reads the paper's window only; the released code's is a MILP")
-        self._crowding = _Crowding()
+            raise InvalidInput(
+                "backend", self.backend, "solves the paper's window only; the program of the released code is a MILP"
+            )
+        self._contention = _ContentionIntegral()
 
     def due(self, state: RoundState) -> bool:
-        """Return whether a job arrived or completed since the last call, or adapted if the policy is reactive."""
-        self._crowding.see(state)
+        """Return whether a job arrived, completed or (if reactive) changed its batch size since the last call."""
+        self._contention.advance(state)
         return bool(state.arrived or state.completed or (self.reactive and state.rescaled))
 
     def decide(self, state: RoundState) -> Schedule:
         """Plan a window; the bound and gap are those of the program that set the rounds per job."""
-        self._crowding.see(state)
+        self._contention.advance(state)
         if not state.jobs:
             return Schedule([{}])
         check_cluster(state, self.name)
@@ -104,7 +106,7 @@ class ArtifactPolicy:
         weights, result = self._solve_counts(state, jobs)
         grants = self._solve_ranking(state, jobs, weights, result)
         needs = np.maximum(1, np.ceil(jobs.remaining_s / state.round_s)).astype(np.int64)
-        conserve_work(grants, jobs.gangs, needs, np.argsort(-weights, kind="stable"), state.total_gpus)
+        conserve_work(grants, jobs.gang_gpus, needs, np.argsort(-weights, kind="stable"), state.total_gpus)
         ids = [job.id for job in state.jobs]
         rounds = [{ids[j]: 0 for j in np.flatnonzero(grants[:, t])} for t in range(self.rounds)]
         return Schedule(
@@ -124,19 +126,19 @@ class ArtifactPolicy:
         remaining_s = np.array([left for _, left in predicted])
         attained_s = np.array([job.attained_s for job in state.jobs])
         return ArtifactJobs(
-            gangs=state.gangs,
+            gang_gpus=state.gangs,
             total_epochs=np.array([now.total_epochs for now in states]),
             finished_epochs=np.array([now.finished_epochs for now in states]),
             epoch_s=np.array([epoch_s for epoch_s, _ in predicted]),
             remaining_s=remaining_s,
-            target_s=(attained_s + remaining_s) * self._crowding.means(state),
+            target_s=(attained_s + remaining_s) * self._contention.means(state),
         )
 
     def _solve_counts(self, state: RoundState, jobs: ArtifactJobs) -> tuple[Floats, Result[Any]]:
-        """Solve with finish-time rows; without them, and with weights, where they cannot be kept."""
+        """Solve with finish-time rows; if these are infeasible, without them and with weights."""
         share = min(1.0, state.total_gpus / len(state.jobs))
         begun_s = state.round_s * state.round
-        # D(r + T) + left/share <= rhomax A says what may be left; less than nothing can never be kept.
+        # D(r + T) + left/share <= rhomax A bounds the time left; a negative bound is infeasible.
         most_left_s = share * (self.most_rho * jobs.target_s - begun_s - state.round_s * self.rounds)
         ones = np.ones(len(state.jobs))
         if (most_left_s >= 0.0).all():
@@ -169,32 +171,32 @@ class ArtifactPolicy:
     def _solve_ranking(
         self, state: RoundState, jobs: ArtifactJobs, weights: Floats, result: Result[Any]
     ) -> NDArray[np.bool_]:
-        """Return who runs in which round: the ranking of the rounds per job, or the best that was found in time."""
+        """Return the grants, shape (N, T), from the ranking of the rounds per job; empty without a plan."""
         from ...solvers.solve import solve
 
-        nobody = np.zeros((len(state.jobs), self.rounds), dtype=np.bool_)
+        empty = np.zeros((len(state.jobs), self.rounds), dtype=np.bool_)
         if result.plan is None:
-            return nobody
+            return empty
         counts: Indices = counts_of(result.plan)
         gpus = state.total_gpus
-        for again in (False, True):
-            if again:
+        for by_round in (False, True):
+            if by_round:
                 exact = self._counts(state, jobs, weights, None, by_round=True)
                 if exact.plan is None:
                     break
                 counts = counts_of(exact.plan)
-            ranking = ranking_program(jobs.gangs, counts, weights=weights, gpus=gpus, rounds=self.rounds)
+            ranking = ranking_program(jobs.gang_gpus, counts, weights=weights, gpus=gpus, rounds=self.rounds)
             ranked = solve(ranking, self.backend, rel_gap=self.rel_gap, time_limit=self.time_limit)
             if ranked.plan is not None:
                 return np.asarray(ranked.plan["run"] > 0.5)
-        return nobody
+        return empty
 
 
 def released_prediction(state: JobState) -> tuple[float, float]:
-    """Return the epoch time d and the remaining run time R of one job, in seconds, as the released code has them.
+    """Return the epoch time d and the remaining run time R of one job, in seconds, as in the released code.
 
-    The K batch sizes that the job will truly take share a prior of E/K epochs each; the epochs so far and the current
-    one are added, the sum is scaled back to E, and what was observed is taken off. Epoch times are whole seconds.
+    Each of the K true batch sizes of the job has a prior of E/K epochs; the epochs so far and the current one are
+    added, the sum is scaled to E, and the observed epochs are subtracted. Epoch times are whole seconds.
     """
     sizes = [*dict.fromkeys([*state.batch_sizes, *(size for size, _ in state.future)])]
     epoch_s = np.array([max(1.0, round(float(state.epoch_s[size]))) for size in sizes])
@@ -205,30 +207,30 @@ def released_prediction(state: JobState) -> tuple[float, float]:
     observed[sizes.index(state.batch_sizes[-1])] += min(1.0, left)
     total = state.total_epochs
     mean = total * (total / len(sizes) + observed) / (total + observed.sum())
-    wanted = np.maximum(mean - observed, 0.0)
-    return float(observed @ epoch_s / observed.sum()), float(wanted @ epoch_s)
+    left_epochs = np.maximum(mean - observed, 0.0)
+    return float(observed @ epoch_s / observed.sum()), float(left_epochs @ epoch_s)
 
 
-class _Crowding:
-    """The integral over time of max(1, jobs/GPUs), as far as the policy was asked about it: every round."""
+class _ContentionIntegral:
+    """Integral over time of the contention max(1, jobs/GPUs), updated every round."""
 
     def __init__(self) -> None:
         self._time_s = self._sum_s = 0.0
-        self._now = 1.0
-        self._then: dict[str | int, tuple[float, float]] = {}
+        self._current = 1.0
+        self._at_arrival: dict[str | int, tuple[float, float]] = {}
 
-    def see(self, state: RoundState) -> None:
-        """Go to the state's time; jobs not seen before start there."""
-        self._sum_s += self._now * (state.time_s - self._time_s)
+    def advance(self, state: RoundState) -> None:
+        """Advance to the state's time; the means of new jobs start there."""
+        self._sum_s += self._current * (state.time_s - self._time_s)
         self._time_s = state.time_s
-        self._now = max(1.0, len(state.jobs) / state.total_gpus)
-        self._then = {job.id: self._then.get(job.id, (self._time_s, self._sum_s)) for job in state.jobs}
+        self._current = max(1.0, len(state.jobs) / state.total_gpus)
+        self._at_arrival = {job.id: self._at_arrival.get(job.id, (self._time_s, self._sum_s)) for job in state.jobs}
 
     def means(self, state: RoundState) -> Floats:
-        """Return each job's mean over its life so far, shape (N,); the present value where it has just arrived."""
+        """Return the mean contention since each job's arrival, shape (N,); the current value for new jobs."""
         values = []
         for job in state.jobs:
-            time_s, sum_s = self._then[job.id]
+            time_s, sum_s = self._at_arrival[job.id]
             life_s = self._time_s - time_s
-            values.append((self._sum_s - sum_s) / life_s if life_s > 0.0 else self._now)
+            values.append((self._sum_s - sum_s) / life_s if life_s > 0.0 else self._current)
         return np.array(values)

@@ -1,4 +1,4 @@
-"""The programs of the code released with Shockwave: rounds per job, then which rounds (spec section 8)."""
+"""Programs of the code released with Shockwave: rounds per job, then their ranking."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from ...formulations.arrays import Floats, Indices
 from ...formulations.program.builder import ProgramBuilder
 from ...formulations.program.model import Program
 
-# Where the piecewise linear logarithm meets the true one; at 0 it is log 1e-6.
+# Nodes of the piecewise linear logarithm; its value at 0 is log 1e-6.
 LOG_NODES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 LOG_ORIGIN = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArtifactJobs:
-    """N jobs as the released code sees them, shape (N,) each.
+    """Data of N jobs in the released code, shape (N,) each.
 
     Attributes
     ----------
-    gangs : ndarray of int
+    gang_gpus : ndarray of int
+        GPUs that each job needs.
     total_epochs, finished_epochs : ndarray of float
-        E and F.
+        Epochs in all (E) and finished (F).
     epoch_s : ndarray of float
-        One epoch time per job: the mean over the epochs so far and the current one (d).
+        Mean epoch time over the epochs so far and the current one (d).
     remaining_s : ndarray of float
         Predicted run time left (R).
     target_s : ndarray of float
         Finish-time target: predicted total run time times contention (A).
     """
 
-    gangs: Indices
+    gang_gpus: Indices
     total_epochs: Floats
     finished_epochs: Floats
     epoch_s: Floats
@@ -55,34 +56,34 @@ def counts_program(
 ) -> Program:
     """Maximise (1/(N T)) sum_j W_j PWLlog((F_j + p_j)/E_j) - k max_j max(0, R_j - d_j p_j).
 
-    Columns "run" are rounds per job (N, 1), within the cluster's total of GPU-rounds; with `by_round` the binaries
-    X (N, T), within the cluster in every round. The epochs run, p_j, satisfy d_j p_j <= D sum_t X_jt.
+    The columns "run" are rounds per job (N, 1), limited by the cluster's total of GPU-rounds; with `by_round` they are
+    binaries X (N, T), limited by the cluster in every round. The epochs run, p_j, satisfy d_j p_j <= D sum_t X_jt.
 
     Parameters
     ----------
     weights : ndarray of float, shape (N,)
-        W.
+        Weights W.
     makespan_weight : float
-        k in the released code's naming.
+        Weight of the longest remaining time (k in the released code).
     most_left_s : ndarray of float, shape (N,), optional
-        Rows R_j - d_j p_j <= most_left_s_j: the finish-time rows, solved for what they leave to run.
+        Bound of the finish-time rows R_j - d_j p_j <= most_left_s_j.
     """
-    count, job = len(jobs.gangs), np.arange(len(jobs.gangs))
+    count, job = len(jobs.gang_gpus), np.arange(len(jobs.gang_gpus))
     nodes = np.array(LOG_NODES)
     logs = np.log(np.maximum(nodes, LOG_ORIGIN))
     done = np.minimum(jobs.finished_epochs / jobs.total_epochs, 1.0)
     build = ProgramBuilder(sense="max")
     if by_round:
         run = build.add_binaries("run", (count, rounds))
-        build.add_rows("capacity", (rounds,), terms=[(np.arange(rounds), run, jobs.gangs[:, None])], upper=gpus)
+        build.add_rows("capacity", (rounds,), terms=[(np.arange(rounds), run, jobs.gang_gpus[:, None])], upper=gpus)
     else:
         run = build.add_columns("run", (count, 1), upper=rounds, integer=True)
-        build.add_rows("capacity", (1,), terms=[(0, run, jobs.gangs[:, None])], upper=gpus * rounds)
+        build.add_rows("capacity", (1,), terms=[(0, run, jobs.gang_gpus[:, None])], upper=gpus * rounds)
     progress = build.add_columns("progress", (count,))
     build.add_rows(
         "run_time", (count,), terms=[(job, progress, jobs.epoch_s), (job[:, None], run, -round_s)], upper=0.0
     )
-    # The logarithm is concave, so a mix of its nodes needs no binaries for their order.
+    # The logarithm is concave, so its convex combination of nodes needs no binaries.
     mix = build.add_columns("mix", (count, len(nodes)), upper=1.0)
     build.add_rows("one_mix", (count,), terms=[(job[:, None], mix, 1.0)], lower=1.0, upper=1.0)
     build.add_rows(
@@ -111,24 +112,24 @@ def counts_of(plan: Mapping[str, Floats]) -> Indices:
     return rounds
 
 
-def ranking_program(gangs: Indices, counts: Indices, *, weights: Floats, gpus: int, rounds: int) -> Program:
-    """Give jobs their rounds early: minimise sum_j W_j (sum_t t Y_jt)/n_j, every job n_j rounds, within capacity."""
-    job, t = np.arange(len(gangs)), np.arange(rounds)
+def ranking_program(gang_gpus: Indices, counts: Indices, *, weights: Floats, gpus: int, rounds: int) -> Program:
+    """Rank the rounds of jobs: minimise sum_j W_j (sum_t t Y_jt)/n_j, every job n_j rounds, within capacity."""
+    job, t = np.arange(len(gang_gpus)), np.arange(rounds)
     build = ProgramBuilder(sense="min")
-    run = build.add_binaries("run", (len(gangs), rounds))
+    run = build.add_binaries("run", (len(gang_gpus), rounds))
     build.add_rows("granted", job.shape, terms=[(job[:, None], run, 1.0)], lower=counts, upper=counts)
-    build.add_rows("capacity", t.shape, terms=[(t, run, gangs[:, None])], upper=gpus)
+    build.add_rows("capacity", t.shape, terms=[(t, run, gang_gpus[:, None])], upper=gpus)
     build.set_objective([(run, (weights / np.maximum(counts, 1))[:, None] * t)])
     return build.program()
 
 
-def conserve_work(grants: NDArray[np.bool_], gangs: Indices, needs: Indices, order: Indices, gpus: int) -> None:
-    """Give idle GPUs, round by round, to jobs in `order` that fit and have not had all they need; in place."""
-    free = gpus - gangs @ grants
+def conserve_work(grants: NDArray[np.bool_], gang_gpus: Indices, needs: Indices, order: Indices, gpus: int) -> None:
+    """Grant idle GPUs, round by round, to jobs in `order` that fit and need more rounds; in place."""
+    free = gpus - gang_gpus @ grants
     granted = grants.sum(axis=1)
-    for t in np.flatnonzero(free >= gangs.min()):
+    for t in np.flatnonzero(free >= gang_gpus.min()):
         for j in order:
-            if not grants[j, t] and granted[j] < needs[j] and gangs[j] <= free[t]:
+            if not grants[j, t] and granted[j] < needs[j] and gang_gpus[j] <= free[t]:
                 grants[j, t] = True
                 granted[j] += 1
-                free[t] -= gangs[j]
+                free[t] -= gang_gpus[j]

@@ -1,4 +1,4 @@
-"""The jobs of a round as the columns that the window program and the order of rounds need."""
+"""Columns of the jobs of a round for the window program and the order of rounds."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..prediction.predictors import Predictor, predict
 Contention = Literal["jobs_seen", "jobs_present", "demand"]
 CONTENTIONS: tuple[Contention, ...] = get_args(Contention)
 
-# A job's measured speed counts in full once it has run for much longer than this share of a round.
+# Weight of the predicted speed against the measured one, as a share of a round's time.
 _UNMEASURED_ROUNDS = 0.1
-# How many times the typical error a job that has not run is allowed for.
-_ERRORS = 2.0
-_LARGEST = 10.0  # as a logarithm: beyond every window
+# Margin of a job that has not run, as a multiple of the typical error of speeds.
+_RISK_FACTOR = 2.0
+_LARGEST_LOG_ERROR = 10.0  # cap of the logarithm of the margin
 
 
-class _Known(NamedTuple):
-    """What was predicted of a job, and at which progress."""
+class _CachedJob(NamedTuple):
+    """Prediction of a job, and the progress at which it was made."""
 
     progress: tuple[int, int, int]
     attained_s: float
@@ -37,7 +37,9 @@ class _Known(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ActiveJobs:
-    """N jobs at the start of a round, shape (N,) each; regimes are entries starts[j]:starts[j + 1].
+    """Columns of N jobs at the start of a round, shape (N,) each unless stated.
+
+    Job j has the regimes regime_starts[j] to regime_starts[j + 1] - 1.
 
     Attributes
     ----------
@@ -47,11 +49,12 @@ class ActiveJobs:
     attained_s, waiting_s : ndarray of float
         Service received (L) and time waited (W) since arrival.
     remaining_s : ndarray of float
-        Predicted isolated seconds left (R).
+        Predicted seconds left on the whole gang (R).
     contention : ndarray of float
-        N_avg, at least 1.
+        Mean contention N_avg, at least 1.
     risk : ndarray of float
-        By which share of R a job may take longer than predicted, as far as the speeds of others tell; 0 once it runs.
+        Margin, as a share of R, for the error of the predicted speed, from the errors of other jobs; 0 after the job's
+        first run.
     """
 
     finished_epochs: Floats
@@ -74,28 +77,28 @@ class ActiveJobs:
 
     @property
     def predicted_s(self) -> Floats:
-        """Predicted total isolated run time (P)."""
+        """Predicted total run time on the whole gang (P)."""
         return self.attained_s + self.remaining_s
 
 
 class JobReader:
-    """Reads the jobs of a round, and predicts anew only those that have run since.
+    """Reader of the jobs of a round, which predicts only the jobs that have run since the last call.
 
     Parameters
     ----------
     predictor : {"restatement", "bayes", "greedy", "oracle"}
     max_regimes : int, optional
     contention : {"jobs_seen", "jobs_present", "demand"}
-        What N_avg is: jobs that have arrived so far over GPUs, jobs that are there over GPUs, or the mean over the
-        job's life of the GPUs asked for over GPUs. At least 1.
+        Definition of N_avg, at least 1: jobs that have arrived so far over GPUs, jobs present over GPUs, or the mean
+        since the job's arrival of GPUs requested over GPUs.
     measured_speeds : bool
-        Whether to correct seconds per epoch by what was measured of the job.
+        Whether to correct seconds per epoch by the measured time of the job.
 
     Notes
     -----
-    A job that between readings, at one batch size, has run for L seconds where its seconds per epoch say L' is taken to
-    need L/L' times as long for all to come. How wrong speeds are in general is the root mean square of log(L/L') over
-    all jobs that have run; a job that has not is allowed to be wrong by twice that.
+    If a job has run for L seconds between calls, at one batch size, and its seconds per epoch predict L', its remaining
+    time is multiplied by L/L' from then on. The typical error of speeds is the root mean square of log(L/L') over all
+    jobs that have run; a job that has not run gets a margin of twice this error.
     """
 
     def __init__(
@@ -103,42 +106,42 @@ class JobReader:
     ) -> None:
         self._predictor, self._max_regimes, self._contention = predictor, max_regimes, contention
         self._measured_speeds = measured_speeds
-        # Seconds that each job has run as observed, and what its seconds per epoch say of these epochs.
-        self._ran: dict[str | int, tuple[float, float]] = {}
-        self._squared_errors = 0.0  # of the logarithms of what the one is over the other, all jobs together
-        self._known: dict[str | int, _Known] = {}
-        self._seen: set[str | int] = set()
+        # Measured seconds of each job, and the seconds predicted for the same epochs.
+        self._measured_times: dict[str | int, tuple[float, float]] = {}
+        self._squared_errors = 0.0  # squared logarithms of measured over predicted seconds, summed over jobs
+        self._cached: dict[str | int, _CachedJob] = {}
+        self._arrived: set[str | int] = set()
 
     def read(self, state: RoundState) -> ActiveJobs:
-        """Return the columns of `state.jobs`, of which there is at least one."""
-        self._seen.update(job.id for job in state.jobs)
-        known, contention = {}, []
+        """Return the columns of `state.jobs`, which has at least one job."""
+        self._arrived.update(job.id for job in state.jobs)
+        cached, contention = {}, []
         for job in state.jobs:
             progress = (job.steps_run, job.batch_size, job.total_steps)
-            before = self._known.get(job.id)
+            before = self._cached.get(job.id)
             if self._contention == "demand":
                 contention.append(job.state.contention)
             if before is not None and before.progress == progress:
-                known[job.id] = before
+                cached[job.id] = before
                 continue
             now = job.state
             prediction = predict(now, self._predictor, max_regimes=self._max_regimes)
-            slower = self._measured(job, now, before, state.round_s)
-            known[job.id] = _Known(
+            slowdown = self._measured(job, now, before, state.round_s)
+            cached[job.id] = _CachedJob(
                 progress,
                 job.attained_s,
                 tuple(epochs for _, epochs in prediction.regimes),
-                tuple(slower * float(now.epoch_s[size]) for size, _ in prediction.regimes),
+                tuple(slowdown * float(now.epoch_s[size]) for size, _ in prediction.regimes),
                 now.finished_epochs,
                 now.total_epochs,
-                slower * prediction.remaining_s,
+                slowdown * prediction.remaining_s,
             )
-        self._known = known
-        jobs = list(known.values())
+        self._cached = cached
+        jobs = list(cached.values())
         life_s = np.array([max(0.0, state.time_s - job.arrival_s) for job in state.jobs])
         attained_s = np.minimum([job.attained_s for job in state.jobs], life_s)
         if self._contention != "demand":
-            count = len(self._seen) if self._contention == "jobs_seen" else len(jobs)
+            count = len(self._arrived) if self._contention == "jobs_seen" else len(jobs)
             contention = [max(1.0, count / state.total_gpus)] * len(jobs)
         return ActiveJobs(
             finished_epochs=np.array([job.finished_epochs for job in jobs]),
@@ -153,29 +156,29 @@ class JobReader:
             risk=self._risk(state),
         )
 
-    def _measured(self, job: RoundJob, now: JobState, before: _Known | None, round_s: float) -> float:
-        """Return how many times longer than told the job takes for an epoch, from what it ran since `before`."""
-        taken_s, told_s = self._ran.get(job.id, (0.0, 0.0))
-        slower = _ratio(taken_s, told_s, round_s)
-        # Where the batch size changed meanwhile, epochs were rounded: nothing can be told from those.
+    def _measured(self, job: RoundJob, now: JobState, before: _CachedJob | None, round_s: float) -> float:
+        """Return the job's measured over its predicted time per epoch, updated with its runs since `before`."""
+        measured_s, predicted_s = self._measured_times.get(job.id, (0.0, 0.0))
+        slowdown = _ratio(measured_s, predicted_s, round_s)
+        # A change of the batch size rounds epochs, so intervals with a change are not used.
         if self._measured_speeds and before is not None and before.progress[1:] == (job.batch_size, job.total_steps):
-            self._squared_errors -= math.log(slower) ** 2
+            self._squared_errors -= math.log(slowdown) ** 2
             epochs = (job.steps_run - before.progress[0]) / job.steps_per_epoch
-            taken_s += job.attained_s - before.attained_s
-            told_s += epochs * float(now.epoch_s[job.batch_size])
-            slower = _ratio(taken_s, told_s, round_s)
-            self._ran[job.id] = taken_s, told_s
-            self._squared_errors += math.log(slower) ** 2
-        return slower
+            measured_s += job.attained_s - before.attained_s
+            predicted_s += epochs * float(now.epoch_s[job.batch_size])
+            slowdown = _ratio(measured_s, predicted_s, round_s)
+            self._measured_times[job.id] = measured_s, predicted_s
+            self._squared_errors += math.log(slowdown) ** 2
+        return slowdown
 
     def _risk(self, state: RoundState) -> Floats:
-        if not self._ran:
+        if not self._measured_times:
             return np.zeros(len(state.jobs))
-        error = math.sqrt(max(0.0, self._squared_errors) / len(self._ran))
-        share = math.expm1(min(_ERRORS * error, _LARGEST))
-        return np.array([0.0 if job.id in self._ran else share for job in state.jobs])
+        error = math.sqrt(max(0.0, self._squared_errors) / len(self._measured_times))
+        share = math.expm1(min(_RISK_FACTOR * error, _LARGEST_LOG_ERROR))
+        return np.array([0.0 if job.id in self._measured_times else share for job in state.jobs])
 
 
-def _ratio(taken_s: float, told_s: float, round_s: float) -> float:
-    little_s = _UNMEASURED_ROUNDS * round_s
-    return (taken_s + little_s) / (told_s + little_s)
+def _ratio(measured_s: float, predicted_s: float, round_s: float) -> float:
+    offset_s = _UNMEASURED_ROUNDS * round_s
+    return (measured_s + offset_s) / (predicted_s + offset_s)

@@ -1,4 +1,4 @@
-"""The order of the rounds in a window: among schedules that grant every job as many, the one to follow first."""
+"""Order of the rounds in a window, among schedules with the same number of rounds for every job."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ ORDERS: tuple[Order, ...] = get_args(Order)
 
 @dataclass(frozen=True, kw_only=True)
 class RoundOrder:
-    """Which jobs get the first rounds of a window.
+    """Rule that assigns the first rounds of a window to jobs.
 
     Parameters
     ----------
     rule : {"slack", "shortest", "packed"}
-        "slack", in every round: first the jobs that would delay the end of all work, longest first; then all others
-        by Smith's rule, least remaining time over weight first. "shortest": least remaining time first. "packed": as
-        the solver left the rounds.
+        "slack": in every round, first the jobs that would delay the end of all work, longest first; then all others by
+        Smith's rule, least remaining time over weight first. "shortest": least remaining time first. "packed": the
+        order of the solver.
     end_margin : float
-        A job would delay the end if its slack, H less its remaining time, is at most this share of H (Eq. 10).
+        Largest slack, as a share of H, of a job that would delay the end; the slack is H less the remaining time
+        (Eq. 10).
     stay : float
-        A running job's remaining time counts this much of itself among the others, in (0, 1]: a restart costs more
-        than a small difference is worth.
+        Factor of a running job's remaining time in Smith's rule, in (0, 1], which avoids restarts for small
+        differences.
 
     Notes
     -----
-    The window's objective depends only on how many rounds each job gets, not on which (without a restart penalty), so
-    every order is as good to it; the released code settles it by a ranking program of its own (weight over mean
-    round). To a planner that solves again long before the window ends, the first rounds are all that happens. The rule
-    is ours. Smith's rule is the order of least weighted completion time on one machine, and the weights are the
-    program's own, B rho^k: a job that falls behind moves forward the sooner, the larger k is, and none starves.
+    Without a restart penalty the window's objective depends only on the number of rounds of each job, so it is equal
+    for all orders; the released code uses a separate ranking program (weight over mean round). Since the planner solves
+    again long before the window ends, only the first rounds are executed. The rule "slack" is not in the paper. Smith's
+    rule is the order of least weighted completion time on one machine, with the program's weights B rho^k: a larger k
+    moves a delayed job forward sooner, which prevents starvation.
 
     References
     ----------
@@ -54,12 +55,13 @@ class RoundOrder:
         Parameters
         ----------
         plan : WindowPlan
+            Schedule of the solver.
         remaining_s : ndarray of float, shape (N,)
-            Predicted isolated seconds left (R).
+            Predicted seconds left on the whole gang (R).
         risk : ndarray of float, shape (N,)
-            A job would delay the end, too, if it could once it lasts this share of R longer than predicted.
+            Margin added to R, as a share of R, when testing whether a job would delay the end.
         lead : int
-            Rounds that will be followed.
+            Number of rounds that will be followed.
         """
         if self.rule == "packed":
             return plan
@@ -77,7 +79,7 @@ class RoundOrder:
 def _ordered(
     plan: WindowPlan, lead: int, left: Floats, end_slack: Floats, end_margin: Floats, weights: Floats, stay: float
 ) -> WindowPlan:
-    """Serve the first rounds in order and pack the others; exchange rounds instead where that costs a job any."""
+    """Fill the first rounds in order and pack the others; if a job loses rounds, exchange rounds instead."""
     from ...formulations.window.kernels import pack
     from .kernels import advance, serve
 

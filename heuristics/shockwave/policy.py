@@ -1,4 +1,4 @@
-"""The Shockwave planner as a policy of the rounds engine: predict, plan a window, follow its first rounds."""
+"""Shockwave planner as a policy of the rounds engine: predict, plan a window, follow its first rounds."""
 
 from __future__ import annotations
 
@@ -18,52 +18,54 @@ if TYPE_CHECKING:
     from ...formulations.window.problem import ScheduleWindow
     from ...solvers.backend import Backend
 
-# The default sight: this much of the makespan bound, for rounds change places only where there is slack; the paper's T
-# at least. Rounds of the plan are longer where it would have more than this, or more jobs x rounds, which keeps a plan
-# below 1% of a round of 120 s.
-SIGHT = 2.0
+# Default length of the window: this multiple of the makespan bound, since only slack lets jobs exchange rounds, and at
+# least the paper's T. A round of the plan spans several rounds of the cluster beyond these limits of rounds and of
+# jobs x rounds, which keep the time of a plan below 1% of a round of 120 s.
+HORIZON_FACTOR = 2.0
 FEWEST_ROUNDS, MOST_PLANNED_ROUNDS, MOST_CELLS = 20, 1_000, 600_000
 MOST_ROUNDS = 10_000
 
 
 @dataclass(kw_only=True, eq=False)
 class ShockwavePolicy:
-    """Plan the next rounds by the window program of Eq. 11, on predicted regimes, again at every event.
+    """Plan the next rounds by the window program of Eq. 11 on predicted regimes, at every event.
 
-    Each call predicts what every job has left, weighs it by its planned finish-time fairness (Eq. 9), solves the
-    window, and puts its rounds in order. It is called when a job arrives or completes, when it has followed
-    `replan_rounds` rounds of its plan, when a job waits beside idle GPUs because it has outlived its plan and, if
-    `reactive`, when a job's batch size changes.
+    Each call predicts the remaining regimes of every job, weights the job by its planned finish-time fairness (Eq. 9),
+    solves the window, and orders its rounds. The engine calls the policy when a job arrives or completes, after
+    `replan_rounds` rounds of a plan, when a job waits beside idle GPUs because it runs longer than its plan, and, if
+    `reactive`, when the batch size of a job changes.
 
     Parameters
     ----------
     ftf_power : float
-        k of Eq. 11, at least 0; the paper's is 5. Weights rho^k act in the window and in the order of its rounds.
+        Exponent k of Eq. 11, at least 0; 5 in the paper. The weights rho^k act in the window and in the order of its
+        rounds.
     makespan_weight : float
-        lambda of Eq. 11, at least 0.
+        Weight lambda of Eq. 11, at least 0.
     rounds : int, optional
-        Rounds planned ahead (T); the paper plans 20 or 30. By default twice what all present work needs by Eq. 10, and
-        at least 20; where that is more than 1,000, or more than 600,000 over the jobs, a round of the plan stands for
-        several of the cluster. docs/shockwave.md shows what the sight is worth.
+        Rounds planned ahead (T); 20 or 30 in the paper. By default twice the rounds that all present work needs by
+        Eq. 10, and at least 20. Beyond 1,000 rounds, or 600,000 over the number of jobs, a round of the plan spans
+        several of the cluster. docs/shockwave.md measures the effect of this length.
     replan_rounds : int
-        Rounds of a plan that are followed at most, before the next one.
+        Largest number of rounds of a plan that are followed before the next one.
     predictor : {"restatement", "bayes", "greedy", "oracle"}
     max_regimes : int, optional
-        Most regimes a job can have (K); see `regime_limit`.
+        Largest number of regimes of a job (K); see `regime_limit`.
     reactive : bool
-        Plan again as soon as a batch size changes; False (lazy): at the next call for another reason.
+        Whether a change of a batch size triggers a plan. If False (lazy), it takes effect at the next call.
     contention : {"jobs_seen", "jobs_present", "demand"}
-        N_avg of Eq. 9: jobs arrived so far over GPUs, as the released simulator judges fairness in the end; jobs there
-        now over GPUs; or the mean over the job's life of GPUs asked for over GPUs, as Section 6 has it.
+        Definition of N_avg in Eq. 9: jobs arrived so far over GPUs, by which the released simulator evaluates fairness;
+        jobs present over GPUs; or the mean since the job's arrival of GPUs requested over GPUs, as in Section 6.
     order : {"slack", "shortest", "packed"}
-        Which of the window's rounds a job gets; see `RoundOrder`, also for the next two. With a restart penalty the
-        order is part of what is solved, and stays as the solver made it.
+        Rule that assigns the window's rounds to jobs; see `RoundOrder`. With a restart penalty the order is part of the
+        program, and the solver's order is kept.
     end_margin, stay : float
+        Parameters of `RoundOrder`.
     measured_speeds : bool
-        Correct each job's seconds per epoch by the time it has taken so far over what they say of it; and as long as a
-        job has not run, allow for its being as wrong as others proved to be.
+        Whether each job's seconds per epoch are multiplied by its measured over its predicted time so far. A job that
+        has not run gets a margin for the typical error of the other jobs.
     restart_penalty : float
-        Subtracted from the objective for each start after a pause, at least 0.
+        Penalty in the objective for each start after a pause, at least 0.
     gang_weighted : bool
         Whether the makespan bound H counts work in GPU-seconds; False takes Eq. 10 as printed.
     utility_floor : float
@@ -71,15 +73,15 @@ class ShockwavePolicy:
     rel_gap : float
         Gap to which every window is solved, as a share of the sum of its weights.
     time_limit : float
-        Seconds per window. A run in which no window reaches it is the same to the last bit every time.
+        Time limit of each window, in seconds. If no window reaches it, the simulation is deterministic to the last bit.
     backend : str or Backend
-        As for `solve`.
+        Backend of `solve`.
 
     Raises
     ------
     InvalidInput
         If an option is out of range; in `decide`, if the cluster has several GPU types, or a job needs more GPUs than
-        there are.
+        the cluster has.
 
     References
     ----------
@@ -135,15 +137,15 @@ class ShockwavePolicy:
         self._order = RoundOrder(rule=rule, end_margin=self.end_margin, stay=self.stay)
 
     def due(self, state: RoundState) -> bool:
-        """Return whether a job arrived or completed since the last call, adapted if the policy is reactive, or waits.
+        """Return whether a job waits, or since the last call arrived, completed or (if reactive) was rescaled.
 
-        A job waits if it would have fitted GPUs that were idle in the round before: it has outlived its plan.
+        A job waits if it did not run although it fits the GPUs that were idle in the preceding round.
         """
         happened = state.arrived or state.completed or (self.reactive and state.rescaled)
         return bool(happened) or _waits(state)
 
     def decide(self, state: RoundState) -> Schedule:
-        """Plan a window and return its first rounds, with the solver's bound and the gap of the schedule returned."""
+        """Plan a window and return its first rounds, with the solver's bound and the gap of the returned schedule."""
         if not state.jobs:
             return Schedule([{}])
         check_cluster(state, self.name)
@@ -157,7 +159,7 @@ class ShockwavePolicy:
         """Return the window program of these jobs."""
         from ...formulations.window.problem import ScheduleWindow
 
-        rounds, each = _sight(state, jobs) if self.rounds is None else (self.rounds, 1)
+        rounds, each = _planning_horizon(state, jobs) if self.rounds is None else (self.rounds, 1)
         return ScheduleWindow.from_columns(
             ids=[job.id for job in state.jobs],
             gangs=state.gangs,
@@ -186,10 +188,10 @@ class ShockwavePolicy:
         from ...solvers.solve import solve
 
         result = solve(window, self.backend, rel_gap=self.rel_gap, time_limit=self.time_limit)
-        # A solver that found nothing in time leaves GPUs that jobs could use: pack what fits.
+        # Without an incumbent at the time limit, pack the jobs that fit.
         plan = scheduled(window, window.tables.needs) if result.plan is None else result.plan
         ordered = self._order.applied(plan, remaining_s=jobs.remaining_s, risk=jobs.risk, lead=lead)
-        # Order costs nothing but rounding; were that ever untrue, what was solved is followed as it is.
+        # The order changes the objective only by rounding; otherwise the solver's plan is kept.
         objective, residuals = window.evaluate(ordered)
         if residuals.worst > 0.0 or objective < plan.objective - 1e-9 * window.tables.weight_sum:
             ordered, objective = plan, plan.objective
@@ -207,10 +209,10 @@ def _waits(state: RoundState) -> bool:
     return any(job.gpus <= idle for job in state.jobs if not job.running)
 
 
-def _sight(state: RoundState, jobs: ActiveJobs) -> tuple[int, int]:
-    """Return rounds of the plan after which all present work can have ended, and how many of the cluster each is."""
+def _planning_horizon(state: RoundState, jobs: ActiveJobs) -> tuple[int, int]:
+    """Return the number of rounds of the plan, enough for all present work, and the cluster rounds of each."""
     work = float(state.gangs @ jobs.remaining_s) / state.total_gpus
-    needed = max(float(FEWEST_ROUNDS), 1.0 + SIGHT * max(work, float(jobs.remaining_s.max())) / state.round_s)
+    needed = max(float(FEWEST_ROUNDS), 1.0 + HORIZON_FACTOR * max(work, float(jobs.remaining_s.max())) / state.round_s)
     most = max(FEWEST_ROUNDS, min(MOST_PLANNED_ROUNDS, MOST_CELLS // len(state.jobs)))
     each = math.ceil(needed / most)
     return math.ceil(needed / each), each
@@ -219,15 +221,15 @@ def _sight(state: RoundState, jobs: ActiveJobs) -> tuple[int, int]:
 def check_cluster(state: RoundState, policy: str) -> None:
     """Raise InvalidInput unless the cluster has one GPU type and every job fits it."""
     if len(state.gpus) != 1:
-        why = f"policy {policy} plans for one GPU type: the paper's program says nothing of several"
+        why = f"policy {policy} plans for one GPU type: the paper's program does not cover several"
         raise InvalidInput("gpus", state.gpu_types, why)
-    for place, job in enumerate(state.jobs):
+    for index, job in enumerate(state.jobs):
         if job.gpus > state.total_gpus:
             why = f"job {job.id!r} is wider than the cluster of {state.total_gpus} GPUs"
-            raise InvalidInput("jobs.gpus", job.gpus, why, index=place)
+            raise InvalidInput("jobs.gpus", job.gpus, why, index=index)
 
 
 def first_rounds(plan: WindowPlan, count: int, each: int = 1) -> list[dict[str | int, int]]:
-    """Return who runs in each of the first rounds, `each` of them to one of the plan, all on the one GPU type."""
+    """Return the jobs of each of the first `count` rounds; one round of the plan spans `each` of them."""
     ids = plan.window.ids
     return [{ids[j]: 0 for j in plan.grants[:, t // each].nonzero()[0]} for t in range(count)]

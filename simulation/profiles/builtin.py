@@ -1,4 +1,4 @@
-"""The package's own profiles: five models by one formula, for use without any measured data."""
+"""Built-in profiles: five models by one formula, for use without measured data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Model(NamedTuple):
     doubling_s: float
 
 
-# Round figures of the order of a data-centre GPU's; nobody measured them.
+# Round figures of the order of a data-centre GPU's; they are not measurements.
 _MODELS = {
     "ResNet-18": _Model(50_000, (16, 32, 64, 128, 256), 5e-3, 6e-4, 2e-3),
     "ResNet-50": _Model(100_000, (16, 32, 64, 128), 2e-2, 5e-3, 1e-2),

@@ -17,18 +17,18 @@ def profile_columns(folder: str | Path, cluster: str = "tacc") -> ProfileColumns
     Parameters
     ----------
     folder : path
-        Holds throughputs.csv (cluster, model, batch_size, scale_factor, steps_per_s; a rate of 0 means that the
+        Folder with throughputs.csv (cluster, model, batch_size, scale_factor, steps_per_s; a rate of 0 means that the
         configuration was not measured), models.csv (model, dataset_size, max_batch_size, scales: yes or no),
         accordion_rules.csv (model, initial_batch_size or empty for all, use: profile or runtime, period or empty,
         first_epoch, last_epoch inclusive) and gns_rules.csv (model, initial_batch_size, scale_factor,
         first_epoch_of_segment, batch_size).
     cluster : str
-        Which rows of throughputs.csv to take.
+        Cluster whose rows of throughputs.csv are read.
 
     Raises
     ------
     InvalidInput
-        Naming column, value, file and line; or the cluster, with those the file holds.
+        If a cell is malformed (the message names column, value, file and line) or the cluster is unknown.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -55,7 +55,7 @@ def _rates(path: Path, cluster: str) -> dict[tuple[str, int, int], float]:
         if row.cells["cluster"] != cluster or rate == 0.0:
             continue
         if key in rates:
-            raise InvalidInput("steps_per_s", rate, f"a second rate for {key} ({row.place})")
+            raise InvalidInput("steps_per_s", rate, f"a second rate for {key} ({row.location})")
         rates[key] = rate
     if cluster not in clusters:
         raise InvalidInput("cluster", cluster, f"{path.name} holds {', '.join(sorted(clusters)) or 'no cluster'}")
@@ -68,10 +68,10 @@ def _models(path: Path) -> tuple[dict[str, int], dict[str, int]]:
     for row in read_rows(path, ("model", "dataset_size", "max_batch_size", "scales")):
         model = row.text("model")
         if model in sizes:
-            raise InvalidInput("model", model, f"given twice ({row.place})")
+            raise InvalidInput("model", model, f"given twice ({row.location})")
         sizes[model] = row.integer("dataset_size", 1)
         if row.cells["scales"] not in ("yes", "no"):
-            raise InvalidInput("scales", row.cells["scales"], f"must be yes or no ({row.place})")
+            raise InvalidInput("scales", row.cells["scales"], f"must be yes or no ({row.location})")
         if row.cells["scales"] == "yes":
             largest[model] = row.integer("max_batch_size", 1)
     return sizes, largest
@@ -81,7 +81,7 @@ def _accordion(path: Path) -> dict[tuple[str, int | None, str], tuple[CriticalEp
     rules: dict[tuple[str, int | None, str], tuple[CriticalEpochs, ...]] = {}
     for row in read_rows(path, ("model", "initial_batch_size", "use", "period", "first_epoch", "last_epoch")):
         if row.cells["use"] not in _USES:
-            raise InvalidInput("use", row.cells["use"], f"must be profile or runtime ({row.place})")
+            raise InvalidInput("use", row.cells["use"], f"must be profile or runtime ({row.location})")
         key = (row.text("model"), _optional(row, "initial_batch_size"), row.cells["use"])
         first = row.integer("first_epoch", 0)
         stretch = CriticalEpochs(first, row.integer("last_epoch", first), _optional(row, "period"))

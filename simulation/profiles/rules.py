@@ -1,4 +1,4 @@
-"""The parts of profiles: critical epochs, and the columns that files and formulas give."""
+"""Parts of profiles: critical epochs, and the columns that files and formulas provide."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NotRequired, TypedDict
 
 @dataclass(frozen=True)
 class CriticalEpochs:
-    """A stretch of critical epochs, first to last inclusive, that comes again every `period` epochs (None: never)."""
+    """A stretch of critical epochs, first to last inclusive, repeated every `period` epochs (None: not repeated)."""
 
     first: int
     last: int
@@ -17,7 +17,7 @@ class CriticalEpochs:
 
 
 class ProfileColumns(TypedDict):
-    """What `Profiles` is made from; see its parameters."""
+    """Constructor arguments of `Profiles`; see its parameters."""
 
     name: str
     rates: Mapping[tuple[str, int, int], float]

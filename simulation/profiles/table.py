@@ -1,4 +1,4 @@
-"""Profiles: how fast each model trains at each batch size and GPU count, and how its batch size adapts."""
+"""Throughput profiles: training rates by model, batch size and GPU count, and rules of batch-size adaptation."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ Use = Literal["profile", "runtime"]
 
 @dataclass(frozen=True, kw_only=True)
 class Profiles:
-    """What a cluster's jobs are known to do in isolation.
+    """Throughputs and adaptation rules of models that train alone on their gangs.
 
     Parameters
     ----------
     name : str
-        The cluster or the origin, for messages.
+        Name of the cluster or of the origin, for messages.
     rates : mapping of (str, int, int) to float
         Steps per second at (model, batch size, GPUs), positive. A step of g GPUs counts as g steps, each of one
         batch, as in Gavel's throughput tables.
     dataset_sizes : mapping of str to int
         Samples per epoch of each model.
     max_batch_sizes : mapping of str to int
-        Largest batch size of each model that adapts; a model without one never does.
+        Largest batch size of each model that adapts; a model without an entry does not adapt.
     accordion : mapping of (str, int or None, str) to tuple of CriticalEpochs
         Critical epochs of (model, initial batch size, use). None stands for every size without rules of its own.
-        `use` is "profile" (the whole trajectory, known in advance) or "runtime" (the test a running job makes).
+        `use` is "profile" (the whole trajectory in advance) or "runtime" (the test that a running job applies).
     gns : mapping of (str, int, int) to tuple of (int, int)
         (First epoch, batch size) segments at (model, initial batch size, GPUs); the first starts at epoch 0.
     accordion_share : float
         Accordion's trajectory stays at the initial size up to this share of all epochs, within [0, 1].
     gns_last_epoch_returns : bool
         The released code's trajectories run the last epoch at the initial size if it lies in the second or a later
-        enlarged segment. True for files in its format, so that their durations come out; the paper has no such rule.
+        enlarged segment. True for files in its format, which reproduces their durations; the paper has no such rule.
 
     Raises
     ------
@@ -51,8 +51,8 @@ class Profiles:
 
     Notes
     -----
-    One epoch takes (samples / batch size) / rate seconds, without rounding up to whole steps: this is how the
-    released traces count their exclusive durations. Steps per epoch do round up.
+    One epoch takes (samples / batch size) / rate seconds, without rounding up to whole steps, as the
+    released traces count their exclusive durations. Steps per epoch are rounded up.
     """
 
     name: str
@@ -73,17 +73,17 @@ class Profiles:
             as_integer(f"dataset_sizes[{model}]", size, minimum=1)
         for model, size in self.max_batch_sizes.items():
             as_integer(f"max_batch_sizes[{model}]", size, minimum=1)
-        for where, stretches in self.accordion.items():
+        for rule, stretches in self.accordion.items():
             for stretch in stretches:
                 if not 0 <= stretch.first <= stretch.last:
-                    raise InvalidInput(f"accordion[{where}]", stretch, "needs 0 <= first <= last")
+                    raise InvalidInput(f"accordion[{rule}]", stretch, "needs 0 <= first <= last")
                 if stretch.period is not None and stretch.period <= stretch.last - stretch.first:
-                    raise InvalidInput(f"accordion[{where}]", stretch, "its period must be longer than the stretch")
-        for place, segments in self.gns.items():
+                    raise InvalidInput(f"accordion[{rule}]", stretch, "its period must be longer than the stretch")
+        for key, segments in self.gns.items():
             starts = [first for first, _ in segments]
-            if starts[:1] != [0] or segments[0][1] != place[1] or starts != sorted(set(starts)):
+            if starts[:1] != [0] or segments[0][1] != key[1] or starts != sorted(set(starts)):
                 why = "segments must start at epoch 0 with the initial batch size and follow each other"
-                raise InvalidInput(f"gns[{place}]", segments, why)
+                raise InvalidInput(f"gns[{key}]", segments, why)
         as_real("accordion_share", self.accordion_share, minimum=0.0, maximum=1.0)
         for name in ("rates", "dataset_sizes", "max_batch_sizes", "accordion", "gns"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
@@ -100,12 +100,12 @@ class Profiles:
 
     @staticmethod
     def builtin() -> Profiles:
-        """Return the package's own profiles, by formula; see `profiles.builtin.builtin_columns`."""
+        """Return the built-in profiles; see `profiles.builtin.builtin_columns`."""
         return Profiles(**builtin_columns())
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models that have a rate, sorted."""
+        """Models that have a rate, sorted."""
         return tuple(sorted({model for model, _, _ in self.rates}))
 
     def configurations(self, gpus: int) -> tuple[tuple[str, int], ...]:
@@ -113,35 +113,35 @@ class Profiles:
         return tuple(sorted((model, size) for model, size, count in self.rates if count == gpus))
 
     def steps_per_s(self, model: str, batch_size: int, gpus: int) -> float:
-        """Return the isolated rate, or raise InvalidInput saying what is known instead."""
+        """Return the rate, or raise InvalidInput with the configurations that have one."""
         rate = self.rates.get((model, int(batch_size), int(gpus)))
         if rate is not None:
             return rate
         if model not in self.dataset_sizes or model not in self.models:
             known = ", ".join(self.models)
-            raise InvalidInput("model", model, f"no throughput in profiles '{self.name}', which know {known}")
+            raise InvalidInput("model", model, f"no throughput in profiles '{self.name}', which have {known}")
         known = ", ".join(f"({size}, {count})" for name, size, count in sorted(self.rates) if name == model)
-        why = f"no throughput of {model} at this (batch size, GPUs) in profiles '{self.name}', which know {known}"
+        why = f"no throughput of {model} at this (batch size, GPUs) in profiles '{self.name}', which have {known}"
         raise InvalidInput("batch_size, num_gpus", (int(batch_size), int(gpus)), why)
 
     def epoch_s(self, model: str, batch_size: int, gpus: int) -> float:
-        """Return the isolated seconds of one epoch."""
+        """Return the seconds of one epoch on the whole gang."""
         rate = self.steps_per_s(model, batch_size, gpus)
         return self.dataset_sizes[model] / int(batch_size) / rate
 
     def steps_per_epoch(self, model: str, batch_size: int) -> int:
-        """Return the whole steps of one epoch, the last one perhaps smaller."""
+        """Return the steps of one epoch; the last step may be smaller."""
         if model not in self.dataset_sizes:
             known = ", ".join(sorted(self.dataset_sizes))
-            raise InvalidInput("model", model, f"no data set size in profiles '{self.name}', which know {known}")
+            raise InvalidInput("model", model, f"no data set size in profiles '{self.name}', which have {known}")
         return -(-self.dataset_sizes[model] // int(batch_size))
 
     def total_epochs(self, model: str, batch_size: int, total_steps: int) -> int:
-        """Return the epochs that so many steps at this batch size make, the last one perhaps not full."""
+        """Return the epochs of this many steps at this batch size; the last epoch may be incomplete."""
         return -(-int(total_steps) // self.steps_per_epoch(model, batch_size))
 
     def batch_sizes(self, model: str, batch_size: int, gpus: int, mode: str) -> tuple[int, ...]:
-        """Return the sizes the job may take, ascending: its initial one and those its mode can lead to."""
+        """Return the batch sizes that the job may have, ascending: the initial one and those that its mode reaches."""
         sizes = {int(batch_size)}
         if self._adapts(model, batch_size, mode):
             if mode == "accordion":

@@ -1,4 +1,4 @@
-"""Runs of engines step by step, with Ctrl-C turned into what had been found by then."""
+"""Step-by-step execution of engines; Ctrl-C raises an exception with the partial result."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ OnStep = Callable[[int, float, int, int], None]
 
 
 class SimulationInterrupted(KeyboardInterrupt):
-    """Ctrl-C during a simulation; a KeyboardInterrupt that carries what had come to its end.
+    """Ctrl-C during a simulation: a KeyboardInterrupt with the results so far.
 
     Attributes
     ----------
     tables : mapping of str to pandas.DataFrame
-        Those of the result so far; `jobs` holds only the jobs that had ended, whose fairness counts all jobs of the
+        Tables of the result so far; `jobs` holds only the jobs that had ended. Their fairness counts all jobs of the
         trace.
     total : int
-        Jobs of the trace.
+        Number of jobs of the trace.
     """
 
     def __init__(self, so_far: SimulationResult) -> None:
-        # The interrupt may have come within a step: what ended in it does not count.
+        # The interrupt may have come within a step: jobs that ended in it do not count.
         end_s = so_far.levels.end_s.max(initial=-np.inf)
         ended = (so_far.ended_by != "") & (so_far.end_s <= end_s)
         arrival_s = so_far.trace.arrival_s
@@ -48,29 +48,29 @@ class SimulationInterrupted(KeyboardInterrupt):
 
     @property
     def jobs(self) -> pd.DataFrame:
-        """The jobs that had ended."""
+        """Jobs that had ended."""
         return self.tables["jobs"]
 
     @property
     def solves(self) -> pd.DataFrame:
-        """The calls of the policy so far."""
+        """Calls of the policy so far."""
         return self.tables["solves"]
 
     @property
     def rounds(self) -> pd.DataFrame:
-        """The rounds that had ended, of an engine that has rounds."""
+        """Rounds that had ended, for an engine with rounds."""
         return self.tables["rounds"]
 
 
 class EngineRun(Protocol[_Result]):
-    """One simulation as it goes.
+    """Simulation in progress.
 
     Attributes
     ----------
     steps : int
-        Steps played.
+        Number of steps simulated.
     ended : int
-        Jobs that have ended.
+        Number of jobs that have ended.
     """
 
     steps: int
@@ -78,28 +78,28 @@ class EngineRun(Protocol[_Result]):
 
     @property
     def time_s(self) -> float:
-        """The simulated time now."""
+        """Current simulated time."""
         ...
 
     def step(self) -> bool:
-        """Play one step; return False if all jobs had ended before it."""
+        """Simulate one step; return False if all jobs had ended before it."""
         ...
 
     def result(self) -> _Result:
-        """Return what has happened so far."""
+        """Return the result so far."""
         ...
 
 
 def play(run: EngineRun[_Result], jobs: int, on_step: OnStep | None = None) -> _Result:
-    """Play a run to its end.
+    """Run a simulation to its end.
 
     Parameters
     ----------
     run : EngineRun
     jobs : int
-        Jobs of the trace.
+        Number of jobs of the trace.
     on_step : callable, optional
-        Called at the end of each step with (step, time_s, jobs ended, jobs in all).
+        Callback at the end of each step with (step, time_s, jobs ended, jobs in all).
 
     Raises
     ------

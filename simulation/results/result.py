@@ -1,4 +1,4 @@
-"""The result of a simulation by any engine: its jobs, its course over time, the calls of the policy, the figures."""
+"""Result of a simulation by any engine: jobs, levels over time, calls of the policy, and metrics."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SimulationResult:
-    """One run of an engine. An engine with more to say returns a subclass.
+    """Result of one simulation. Engines with further quantities return a subclass.
 
     Attributes
     ----------
     engine, policy : str
-        Their names.
+        Names of the engine and the policy.
     trace : Trace
     cluster : Cluster
     rules : object
-        The engine's rules that were in force.
+        Rules of the engine.
     start_s, end_s : ndarray of float, shape (N,)
-        First run and end of each job, in the order of the trace.
+        Start of the first run, and end, of each job, in the order of the trace.
     run_s : ndarray of float, shape (N,)
-        Seconds that it ran, restarts not counted.
+        Seconds that each job ran, without restarts.
     gpu_s : ndarray of float, shape (N,)
-        GPU-seconds that it ran, restarts not counted.
+        GPU-seconds that each job ran, without restarts.
     exclusive_s : ndarray of float, shape (N,)
-        Seconds it would run alone; of several GPU types, on the fastest.
+        Run time of each job alone on its whole gang; with several GPU types, on the fastest.
     restarts : ndarray of int, shape (N,)
-        Starts after a pause.
+        Numbers of starts after a pause.
     ended_by : ndarray of str, shape (N,)
-        "completed", or why else the job ended; empty where it has not.
+        "completed", or another reason why the job ended; empty for an unfinished job.
     levels : Levels
-        How full the cluster was at each step of the engine.
+        GPUs in use and numbers of jobs at each step of the engine.
     stretches : Stretches or None
-        Which job held GPUs when; None if the run was not recorded.
+        Intervals in which jobs held GPUs; None if not recorded.
     solve_rows : tuple of CallRecord
-        The calls of the policy.
+        Calls of the policy.
     """
 
-    #: What the engine goes by.
+    #: Name of a step of the engine.
     step_name: ClassVar[str] = "step"
 
     engine: str
@@ -123,28 +123,28 @@ class SimulationResult:
         )
 
     def _own_columns(self) -> Mapping[str, ArrayLike]:
-        """Return the columns of `jobs` that only this engine has."""
+        """Return additional columns of `jobs` of the engine."""
         return {}
 
     @cached_property
     def solves(self) -> pd.DataFrame:
-        """One row per call of the policy: the step it was for, when, how long it took, and its evidence."""
+        """One row per call of the policy: step, time, duration and evidence."""
         import pandas as pd
 
         table = pd.DataFrame(list(self.solve_rows), columns=list(CallRecord._fields))
         return table.rename(columns={"step": self.step_name})
 
     def tables(self) -> Mapping[str, pd.DataFrame]:
-        """Return the tables that a folder of results holds, by name."""
+        """Return the tables of a folder of results, by name."""
         return {"jobs": self.jobs, "levels": self.levels.to_frame(), "solves": self.solves}
 
     def of(self, which: ArrayLike) -> Mapping[str, float]:
-        """Return the figures of some of the jobs.
+        """Return the metrics of a subset of the jobs.
 
         Parameters
         ----------
         which : array_like of bool, shape (N,)
-            Such as `result.trace.num_gpus > 4`.
+            Mask of the jobs, such as `result.trace.num_gpus > 4`.
 
         Returns
         -------
@@ -156,13 +156,13 @@ class SimulationResult:
         Raises
         ------
         InvalidInput
-            If the mask has another shape or chooses no job.
+            If the mask has another shape or selects no job.
         """
         mask = np.asarray(which)
         if mask.dtype != np.bool_ or mask.shape != (len(self.trace),):
             raise InvalidInput("which", f"{mask.dtype} of shape {mask.shape}", f"must be {len(self.trace)} booleans")
         if not mask.any():
-            raise InvalidInput("which", "all False", "must choose at least one job")
+            raise InvalidInput("which", "all False", "must select at least one job")
         jct_s, ftf = self.jct_s[mask], self.ftf[mask]
         makespan_s = float(self.end_s[mask].max() - self.trace.arrival_s[mask].min())
         median, p95, p99 = (float(each) for each in np.percentile(jct_s, (50.0, 95.0, 99.0)))
@@ -181,7 +181,7 @@ class SimulationResult:
 
     @cached_property
     def common_metrics(self) -> Mapping[str, float]:
-        """The figures that every engine gives: those of all jobs by `of`, calls, solve_s and slowest_solve_s."""
+        """Metrics common to all engines: those of all jobs by `of`, calls, solve_s and slowest_solve_s."""
         walls_s = [call.wall_s for call in self.solve_rows]
         return {
             **self.of(np.ones(len(self.trace), dtype=bool)),
@@ -192,7 +192,7 @@ class SimulationResult:
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """The figures of the run."""
+        """Metrics of the simulation."""
         return self.common_metrics
 
     def __repr__(self) -> str:

@@ -102,7 +102,7 @@ def held_gpus(stretches: Stretches, gpus: int, at_s: Floats) -> NDArray[np.int32
     """
     table = np.full((len(at_s), gpus), -1, dtype=np.int32)
     first, last = np.searchsorted(at_s, stretches.start_s), np.searchsorted(at_s, stretches.end_s)
-    spans = zip(stretches.place.tolist(), stretches.ids(), first.tolist(), last.tolist(), strict=True)
+    spans = zip(stretches.trace_index.tolist(), stretches.ids(), first.tolist(), last.tolist(), strict=True)
     for job, held, begin, end in spans:
         table[begin:end, held] = job
     return table
@@ -111,12 +111,12 @@ def held_gpus(stretches: Stretches, gpus: int, at_s: Floats) -> NDArray[np.int32
 def _bands(stretches: Stretches, at_s: Floats) -> tuple[Indices, Indices, Indices, Floats, Floats]:
     """Return job, first and last column, lower and upper edge of each band, by job; jobs are stacked by position."""
     first, last = np.searchsorted(at_s, stretches.start_s), np.searchsorted(at_s, stretches.end_s)
-    by_place = np.argsort(stretches.place, kind="stable")
+    by_place = np.argsort(stretches.trace_index, kind="stable")
     pieces: list[tuple[int, int, float, float]] = []
     for column in range(len(at_s)):
         held = by_place[(first[by_place] <= column) & (column < last[by_place])]
         edges = np.concatenate([[0.0], np.cumsum(stretches.gpus[held])]).tolist()
-        jobs = stretches.place[held].tolist()
+        jobs = stretches.trace_index[held].tolist()
         pieces += [(job, column, *edge) for job, edge in zip(jobs, itertools.pairwise(edges), strict=True)]
     bands: list[tuple[int, int, int, float, float]] = []
     for job, column, low, high in sorted(pieces):

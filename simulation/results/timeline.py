@@ -1,4 +1,4 @@
-"""The course of a simulation over time: how full the cluster was, and which job held which GPUs."""
+"""Timeline of a simulation: levels of use by step, and stretches in which jobs held GPUs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Levels:
-    """What was constant over each step of the engine, in order of time.
+    """Quantities that are constant over each step of the engine, in order of time.
 
     Attributes
     ----------
     start_s, end_s : ndarray of float, shape (L,)
     gpus_busy : ndarray of float or int, shape (L,)
-        GPUs that jobs held.
+        Number of GPUs that jobs held.
     running, waiting : ndarray of int, shape (L,)
-        Jobs that held GPUs, and jobs that had arrived and held none.
+        Numbers of jobs that held GPUs, and of arrived jobs that held none.
     """
 
     start_s: Floats
@@ -59,23 +59,22 @@ class Levels:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Stretches:
-    """The stretches of time over which a job held the same GPUs, by start.
+    """Stretches of time over which a job held the same GPUs, ordered by start.
 
     Attributes
     ----------
-    place : ndarray of int, shape (S,)
-        The job's position in the trace.
+    trace_index : ndarray of int, shape (S,)
+        Index of the job in the trace.
     start_s, end_s : ndarray of float, shape (S,)
     gpus : ndarray of float, shape (S,)
-        GPUs that it held; not whole where the engine divides GPUs.
+        Number of GPUs held; fractional if the engine divides GPUs.
     gpu_type : ndarray of int, shape (S,)
         Index of the GPU type.
     gpu_ids : ndarray of int, shape (G,), or None
-        The numbers of the GPUs held in the cluster, stretch after stretch. None where the engine says how many and
-        not which.
+        Numbers of the GPUs held, concatenated over the stretches. None if the engine records only how many.
     """
 
-    place: Indices
+    trace_index: Indices
     start_s: Floats
     end_s: Floats
     gpus: Floats
@@ -83,57 +82,61 @@ class Stretches:
     gpu_ids: Indices | None = None
 
     def __len__(self) -> int:
-        return len(self.place)
+        return len(self.trace_index)
 
     def ids(self) -> list[Indices]:
-        """Return the numbers of the GPUs of each stretch; of none where the engine does not say."""
+        """Return the numbers of the GPUs of each stretch; an empty list if the engine does not record them."""
         if self.gpu_ids is None:
             return []
         return np.split(self.gpu_ids, np.cumsum(self.gpus[:-1]).astype(np.int64))
 
 
 class StretchLog:
-    """Records stretches while an engine runs: `start` when a job gets GPUs, `stop` when it loses them."""
+    """Log of stretches during a simulation: `start` when a job gets GPUs, `stop` when it loses them."""
 
     def __init__(self) -> None:
-        """Start empty."""
-        self._rows: list[tuple[int, float, float, int]] = []  # place, start_s, gpus, gpu_type
+        """Create an empty log."""
+        self._rows: list[tuple[int, float, float, int]] = []  # trace_index, start_s, gpus, gpu_type
         self._ids: list[Sequence[int]] = []
         self._end_s: list[float] = []
         self._open: dict[int, int] = {}
 
-    def start(self, place: int, time_s: float, gpus: float, *, gpu_ids: Sequence[int] = (), gpu_type: int = 0) -> None:
-        """Let a job hold GPUs from now on; a stretch of the same job must have been stopped.
+    def start(
+        self, trace_index: int, time_s: float, gpus: float, *, gpu_ids: Sequence[int] = (), gpu_type: int = 0
+    ) -> None:
+        """Start a stretch of a job; an earlier stretch of the same job must have been stopped.
 
         Parameters
         ----------
-        place : int
-            The job's position in the trace.
+        trace_index : int
+            Index of the job in the trace.
         time_s : float
         gpus : float
         gpu_ids : sequence of int
-            Their numbers in the cluster; of every stretch or of none.
+            Numbers of the GPUs in the cluster; given for all stretches or for none.
         gpu_type : int
         """
-        assert place not in self._open, f"job {place} holds GPUs already"
-        self._open[place] = len(self._rows)
-        self._rows.append((place, time_s, gpus, gpu_type))
+        assert trace_index not in self._open, f"job {trace_index} holds GPUs already"
+        self._open[trace_index] = len(self._rows)
+        self._rows.append((trace_index, time_s, gpus, gpu_type))
         self._ids.append(gpu_ids)
         self._end_s.append(math.inf)
 
-    def stop(self, place: int, time_s: float) -> None:
+    def stop(self, trace_index: int, time_s: float) -> None:
         """End the stretch of a job, if it has one."""
-        index = self._open.pop(place, None)
+        index = self._open.pop(trace_index, None)
         if index is not None:
             self._end_s[index] = time_s
 
     def stretches(self, until_s: float) -> Stretches:
-        """Return the stretches that started before `until_s`; those that have not ended do so then."""
+        """Return the stretches that started before `until_s`, each cut off there if it has not ended."""
         kept = [index for index, row in enumerate(self._rows) if row[1] < until_s]
-        place, start_s, gpus, gpu_type = zip(*map(self._rows.__getitem__, kept), strict=True) if kept else ((),) * 4
+        trace_index, start_s, gpus, gpu_type = (
+            zip(*map(self._rows.__getitem__, kept), strict=True) if kept else ((),) * 4
+        )
         ids = np.fromiter(chain.from_iterable(map(self._ids.__getitem__, kept)), np.int64)
         return Stretches(
-            place=np.array(place, dtype=np.int64),
+            trace_index=np.array(trace_index, dtype=np.int64),
             start_s=np.array(start_s, dtype=np.float64),
             end_s=np.minimum(until_s, np.array(self._end_s, dtype=np.float64)[kept]),
             gpus=np.array(gpus, dtype=np.float64),

@@ -1,1 +1,1 @@
-"""The rounds engine: fixed GPUs for each job, time-shared in rounds."""
+"""Rounds engine: gangs of fixed size that share GPUs over time, in rounds."""

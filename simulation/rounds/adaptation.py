@@ -1,4 +1,4 @@
-"""When a running job of the rounds engine asks for another batch size, and which sizes it can come to."""
+"""Run-time rules of batch-size adaptation in the rounds engine."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from ..profiles.table import Profiles
 
 
 class Adaptation:
-    """The run-time rule of one job.
+    """Run-time rule of one job.
 
-    The rule is a staircase: past `positions[i]` epochs it asks for `sizes[i]`. Positions ascend; before the first one
-    the job keeps its initial size. A static job, a model that never scales, and a job that starts at the largest size
-    have no step.
+    The rule is a step function: from `positions[i]` epochs on it requests `sizes[i]`. Positions ascend; before the
+    first one the job keeps its initial size. A static job, a model that does not scale, and a job that starts at the
+    largest size have no step.
 
     Notes
     -----
-    After e = ceil(steps run / steps per epoch) epochs have begun, Accordion wants the initial size if e is critical
+    After e = ceil(steps run / steps per epoch) epochs have begun, Accordion requests the initial size if e is critical
     (`Profiles.critical_epochs` with use="runtime") and the largest otherwise; GNS doubles as long as its rule for e
-    or e + 1 exceeds the current size. (e, not the epochs finished: a job within its tenth epoch has e = 10.)
+    or e + 1 exceeds the current size. The epoch in progress counts in e: a job within its tenth epoch has e = 10.
     """
 
     __slots__ = ("_doubles", "_initial", "_largest", "_positions", "_sizes")
 
     def __init__(self, profiles: Profiles, model: str, batch_size: int, gpus: int, mode: str, total_epochs: int):
-        """Read the rules of a job from its profiles."""
+        """Read the rules of a job from the profiles."""
         self._initial = batch_size
         self._largest = profiles.max_batch_sizes.get(model, 0)
         self._doubles = mode == "gns"
@@ -38,12 +38,12 @@ class Adaptation:
         if mode == "gns":
             segments = profiles.gns.get((model, batch_size, gpus), ((0, batch_size),))
             self._sizes = [size for _, size in segments[1:]]
-            # max(rule(e), rule(e + 1)): what rises comes one epoch early, what falls on time.
+            # max(rule(e), rule(e + 1)): an increase comes one epoch early, a decrease on time.
             self._positions = [
                 first - 1 if size > before else first for (_, before), (first, size) in pairwise(segments)
             ]
             return
-        # A job can begin an epoch past its last: rounding to whole epochs adds up to one.
+        # Rounding to whole epochs can add one epoch to the job.
         critical = profiles.critical_epochs(model, batch_size, total_epochs + 2, use="runtime")
         steps = [(0, self._largest)]
         for first, end in critical:
@@ -53,20 +53,20 @@ class Adaptation:
         self._positions = [position for position, _ in steps]
         self._sizes = [size for _, size in steps]
 
-    def wanted(self, batch_size: int, epochs_begun: int) -> int:
-        """Return the size the rule asks for at this many epochs begun; GNS goes one doubling at a time."""
-        place = bisect_right(self._positions, epochs_begun) - 1
-        if place < 0:
+    def requested(self, batch_size: int, epochs_begun: int) -> int:
+        """Return the size that the rule requests after this many epochs have begun; GNS doubles once per call."""
+        step = bisect_right(self._positions, epochs_begun) - 1
+        if step < 0:
             return batch_size
-        size = self._sizes[place]
+        size = self._sizes[step]
         if not self._doubles:
             return size
         return min(2 * batch_size, self._largest) if size > batch_size < self._largest else batch_size
 
     def reachable(self, total_epochs: int) -> tuple[int, ...]:
-        """Return the sizes that a job of so many epochs can come to, ascending, its initial one among them."""
+        """Return the sizes that a job of this many epochs can reach, ascending, including its initial one."""
         sizes = {self._initial}
-        # After the last whole epoch the job has ended: what starts later is never asked for.
+        # The job has ended after its last whole epoch, so later steps do not apply.
         for position, size in zip(self._positions, self._sizes, strict=True):
             if position > total_epochs:
                 break
@@ -80,24 +80,24 @@ class Adaptation:
         return tuple(sorted(sizes))
 
     def future(self, batch_size: int, finished: float, total: float) -> tuple[tuple[int, float], ...]:
-        """Return the (batch size, epochs) regimes from `finished` to `total` epochs, by the rule without its delay."""
+        """Return the (batch size, epochs) regimes from `finished` to `total` epochs, without the engine's delay."""
         # ceil(p) >= position from p > position - 1 on.
         marks = [finished, *(position - 1.0 for position in self._positions if finished < position - 1.0 < total)]
         regimes: list[tuple[int, float]] = []
         size = batch_size
         for start, end in zip(marks, [*marks[1:], total], strict=True):
-            place = bisect_right(self._positions, start + 1.0) - 1
-            if place >= 0:
-                size = max(size, self._top(place)) if self._doubles else self._sizes[place]
+            step = bisect_right(self._positions, start + 1.0) - 1
+            if step >= 0:
+                size = max(size, self._top(step)) if self._doubles else self._sizes[step]
             if regimes and regimes[-1][0] == size:
                 regimes[-1] = (size, regimes[-1][1] + (end - start))
             elif end > start:
                 regimes.append((size, end - start))
         return tuple(regimes)
 
-    def _top(self, place: int) -> int:
-        """Return where the doublings that a GNS segment asks for end."""
+    def _top(self, step: int) -> int:
+        """Return the size at which the doublings of a GNS segment end."""
         top = self._initial
-        while self._sizes[place] > top < self._largest:
+        while self._sizes[step] > top < self._largest:
             top = min(2 * top, self._largest)
         return top

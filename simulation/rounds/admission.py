@@ -1,4 +1,4 @@
-"""Jobs at the door of the rounds engine: checked against the cluster, and in order of arrival."""
+"""Admission of a trace's jobs to the rounds engine: checks against the cluster, and order of arrival."""
 
 from __future__ import annotations
 
@@ -9,55 +9,61 @@ from .cluster import RoundCluster
 from .job import RoundProgress
 
 
-def enter_jobs(trace: Trace, cluster: RoundCluster) -> list[RoundProgress]:
-    """Return the jobs of a trace at their start, by arrival, ties by id (numbers before text).
+def admit_jobs(trace: Trace, cluster: RoundCluster) -> list[RoundProgress]:
+    """Return the jobs of a trace in their initial state, by arrival, ties by id (numbers before text).
 
-    So the order of the trace's rows changes nothing.
+    The order of the trace's rows does not matter.
 
     Raises
     ------
     InvalidInput
-        If a gang is wider than every type, or a job can come to a batch size that no type can run; the message names
-        the job's position in the trace.
+        If a gang exceeds every type, or a job can reach a batch size that no type can run; the error holds the job's
+        trace index.
     """
-    for place, gang in enumerate(trace.num_gpus.tolist()):
-        if gang > max(cluster.counts):
+    for trace_index, gang_gpus in enumerate(trace.num_gpus.tolist()):
+        if gang_gpus > max(cluster.counts):
             have = f"the cluster has {max(cluster.counts)}" + (" of one type" if len(cluster.types) > 1 else "")
-            raise InvalidInput("num_gpus", gang, f"job {trace.job_id[place]!r} is wider than {have}", index=place)
+            raise InvalidInput(
+                "num_gpus", gang_gpus, f"job {trace.job_id[trace_index]!r} is wider than {have}", index=trace_index
+            )
     rank = sorted(
         range(len(trace)), key=lambda i: (trace.arrival_s[i], isinstance(trace.job_id[i], str), trace.job_id[i])
     )
-    return [_job(trace, place, order, cluster) for order, place in enumerate(rank)]
+    return [_job(trace, trace_index, order, cluster) for order, trace_index in enumerate(rank)]
 
 
-def _job(trace: Trace, place: int, order: int, cluster: RoundCluster) -> RoundProgress:
-    model, batch_size, gang = trace.model[place], int(trace.batch_size[place]), int(trace.num_gpus[place])
+def _job(trace: Trace, trace_index: int, order: int, cluster: RoundCluster) -> RoundProgress:
+    model, batch_size, gang_gpus = (
+        trace.model[trace_index],
+        int(trace.batch_size[trace_index]),
+        int(trace.num_gpus[trace_index]),
+    )
     profiles = cluster.profiles[0]
     try:
         if trace.total_epochs is None:
-            epochs = profiles.total_epochs(model, batch_size, int(trace.total_steps[place]))
+            epochs = profiles.total_epochs(model, batch_size, int(trace.total_steps[trace_index]))
         else:
-            epochs = int(trace.total_epochs[place])
-        adaptation = Adaptation(profiles, model, batch_size, gang, trace.mode[place], epochs)
+            epochs = int(trace.total_epochs[trace_index])
+        adaptation = Adaptation(profiles, model, batch_size, gang_gpus, trace.mode[trace_index], epochs)
         for size in adaptation.reachable(epochs):
-            if not cluster.rates(model, size, gang).any():
-                # The profiles say best what they know instead.
+            if not cluster.rates(model, size, gang_gpus).any():
+                # Raises InvalidInput with the configurations that have a rate.
                 for each, count in zip(cluster.profiles, cluster.counts, strict=True):
-                    if gang <= count:
-                        each.steps_per_s(model, size, gang)
+                    if gang_gpus <= count:
+                        each.steps_per_s(model, size, gang_gpus)
     except InvalidInput as error:
-        raise InvalidInput(error.field, error.value, error.why, index=place) from None
+        raise InvalidInput(error.field, error.value, error.why, index=trace_index) from None
     return RoundProgress(
         cluster,
         adaptation,
-        id=trace.job_id[place],
-        place=place,
+        id=trace.job_id[trace_index],
+        trace_index=trace_index,
         order=order,
-        gang=gang,
+        gang_gpus=gang_gpus,
         model=model,
-        mode=trace.mode[place],
-        weight=float(trace.weight[place]),
-        arrival_s=float(trace.arrival_s[place]),
+        mode=trace.mode[trace_index],
+        weight=float(trace.weight[trace_index]),
+        arrival_s=float(trace.arrival_s[trace_index]),
         batch_size=batch_size,
-        total_steps=int(trace.total_steps[place]),
+        total_steps=int(trace.total_steps[trace_index]),
     )

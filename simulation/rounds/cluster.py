@@ -1,4 +1,4 @@
-"""The cluster of the rounds engine: GPU types, how many of each, and how fast each runs a job."""
+"""Cluster of the rounds engine: GPU types with their counts and throughput profiles."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ..profiles.table import Profiles
 
 
 class RoundCluster:
-    """GPU types with their counts and profiles, checked.
+    """Checked GPU types with their counts and profiles.
 
     Parameters
     ----------
     gpus : Cluster, int or mapping of str to int
-        GPUs, or GPUs of each type; at least 1 of each. Machines and racks change nothing in this engine.
+        GPUs, or GPUs of each type; at least 1 of each. This engine ignores machines and racks.
     profiles : Profiles or mapping of str to Profiles
-        One for all types, or one for each. Those of one cluster may differ in name and rates only: an epoch of a
-        job is the same work on every type.
+        Profiles of all types, or of each. Profiles of one cluster may differ only in name and rates, since an epoch
+        of a job is the same work on every type.
 
     Raises
     ------
@@ -42,19 +42,19 @@ class RoundCluster:
             return [profiles] * len(self.types)
         if not isinstance(profiles, Mapping):
             raise InvalidInput("profiles", type(profiles).__name__, "must be Profiles, or one for each GPU type")
-        for kind in self.types:
-            if not isinstance(profiles.get(kind), Profiles):
-                why = f"no Profiles for this GPU type; the mapping knows {', '.join(map(str, profiles)) or 'none'}"
-                raise InvalidInput("profiles", kind, why)
-        for kind in profiles:
-            if kind not in self.types:
-                raise InvalidInput("profiles", kind, f"no such GPU type; the cluster has {', '.join(self.types)}")
-        chosen = [profiles[kind] for kind in self.types]
-        for kind, each in zip(self.types, chosen, strict=True):
+        for gpu_type in self.types:
+            if not isinstance(profiles.get(gpu_type), Profiles):
+                why = f"no Profiles for this GPU type; the mapping has {', '.join(map(str, profiles)) or 'none'}"
+                raise InvalidInput("profiles", gpu_type, why)
+        for gpu_type in profiles:
+            if gpu_type not in self.types:
+                raise InvalidInput("profiles", gpu_type, f"no such GPU type; the cluster has {', '.join(self.types)}")
+        chosen = [profiles[gpu_type] for gpu_type in self.types]
+        for gpu_type, each in zip(self.types, chosen, strict=True):
             for name in ("dataset_sizes", "max_batch_sizes", "accordion", "gns", "accordion_share"):
                 if getattr(each, name) != getattr(chosen[0], name):
                     why = f"{name} differ from those of {self.types[0]!r}: GPU types may differ in rates only"
-                    raise InvalidInput("profiles", kind, why)
+                    raise InvalidInput("profiles", gpu_type, why)
         return chosen
 
     @property
@@ -62,14 +62,14 @@ class RoundCluster:
         """GPUs of all types (M)."""
         return self.cluster.gpus
 
-    def rates(self, model: str, batch_size: int, gang: int) -> Floats:
-        """Return the steps per second on each type, shape (K,), read-only; 0 where the gang does not fit or run."""
-        key = (model, batch_size, gang)
+    def rates(self, model: str, batch_size: int, gang_gpus: int) -> Floats:
+        """Return steps per second on each type, shape (K,), read-only; 0 where the gang does not fit or has no rate."""
+        key = (model, batch_size, gang_gpus)
         found = self._rates.get(key)
         if found is None:
             found = np.array(
                 [
-                    each.rates.get(key, 0.0) if gang <= count else 0.0
+                    each.rates.get(key, 0.0) if gang_gpus <= count else 0.0
                     for each, count in zip(self.profiles, self.counts, strict=True)
                 ]
             )

@@ -1,4 +1,4 @@
-"""The rounds engine: fixed gangs that share GPUs in rounds, under a policy that gives shares or a schedule."""
+"""Rounds engine: fixed gangs share GPUs in rounds under a policy that returns shares or a schedule."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ..profiles.table import Profiles
 from ..results.interrupt import OnStep, play
 from ..results.timeline import Levels, StretchLog
 from ..traces.trace import Trace
-from ..traces.trajectory import isolated_s
-from .admission import enter_jobs
+from ..traces.trajectory import exclusive_s
+from .admission import admit_jobs
 from .cluster import RoundCluster
 from .decisions import Decisions
 from .job import RoundProgress
@@ -45,20 +45,20 @@ def simulate_rounds(
     Parameters
     ----------
     trace : Trace
-        Its rows may come in any order: jobs go by arrival, ties by id.
+        Jobs in any order; the engine orders them by arrival, ties by id.
     policy : RoundPolicy
-        Called with the state of the cluster; see `rounds.policy`.
+        Policy that is called with the state of the cluster; see `rounds.policy`.
     gpus : Cluster, int or mapping of str to int
-        GPUs of the cluster (M), or of each type. Machines and racks change nothing in this engine.
+        GPUs of the cluster (M), or of each type. This engine ignores machines and racks.
     profiles : Profiles or mapping of str to Profiles
         Rates, epochs and run-time rules of adaptation: one for all GPU types, or one for each.
     rules : RoundRules, optional
-        The released simulator's by default.
+        Rules; by default those of the released simulator.
     on_round : callable, optional
-        Called at the end of each round with (round, time_s, jobs ended, jobs in all).
+        Callback at the end of each round with (round, time_s, jobs ended, jobs in all).
     record : bool
-        Whether to keep every run of a job in a round. Without, the result has no `runs`, `schedule` and `stretches`,
-        and takes less memory.
+        Whether to record every run of a job in a round. If False, the result has no `runs`, `schedule` and
+        `stretches`, and takes less memory.
 
     Returns
     -------
@@ -67,11 +67,11 @@ def simulate_rounds(
     Raises
     ------
     InvalidInput
-        Before anything runs: if a gang is wider than the cluster, a job cannot run at a batch size that it can come
-        to, or an argument is out of range; of a trace read from a file it names line and column. During the run: if
-        the policy's answer is not possible.
+        Before the simulation: if a gang exceeds the cluster, a job cannot run at a batch size that it can reach, or an
+        argument is out of range; for a trace read from a file, the message names line and column. During the
+        simulation: if the policy's answer is infeasible.
     EquipoiseError
-        If `rules.most_rounds` pass without an end.
+        If jobs are unfinished after `rules.most_rounds` rounds.
     SimulationInterrupted
         On Ctrl-C: a KeyboardInterrupt that carries the jobs that had ended.
 
@@ -112,18 +112,19 @@ def run_rounds(
 
 
 class _Run:
-    """One simulation as it goes: `step` plays one round."""
+    """State of a simulation in progress: `step` simulates one round."""
 
     def __init__(
         self, trace: Trace, policy: RoundPolicy, cluster: RoundCluster, rules: RoundRules, *, record: bool
     ) -> None:
         self.trace, self.policy, self.cluster, self.rules, self.record = trace, policy, cluster, rules, record
-        self.jobs = enter_jobs(trace, cluster)
-        self.exclusive_s = isolated_s(trace, cluster.fastest())
-        # Overrun is judged on the slowest type: a job is not to end because it was given slow GPUs.
-        longest_s = isolated_s(trace, cluster.slowest()) if len(cluster.types) > 1 else self.exclusive_s
+        self.jobs = admit_jobs(trace, cluster)
+        self.exclusive_s = exclusive_s(trace, cluster.fastest())
+        # The limit of overrun counts the slowest type, so that slow GPUs do not end a job.
+        longest_s = exclusive_s(trace, cluster.slowest()) if len(cluster.types) > 1 else self.exclusive_s
         self.most_run_s = [
-            math.inf if rules.overrun is None else int(rules.overrun * int(longest_s[job.place])) for job in self.jobs
+            math.inf if rules.overrun is None else int(rules.overrun * int(longest_s[job.trace_index]))
+            for job in self.jobs
         ]
         self.decisions = Decisions(policy, cluster, rules, self.jobs)
         self.leases = GpuLeases(cluster.counts)
@@ -136,21 +137,21 @@ class _Run:
         self.steps = self.ended = self.admitted = self.demand = 0
         self.planned = False
         self.round_rows: list[RoundRecord] = []
-        # Fields of `RunRecord`, and how many are of rounds that have ended. Records are made when asked for: 200,000 of
-        # them would cost a large run a tenth of its time.
+        # Fields of `RunRecord`, and how many of them belong to rounds that have ended. The records are built on access:
+        # building 200,000 of them takes a tenth of a large run's time.
         self.runs: list[tuple[Any, ...]] = []
         self.whole_runs = 0
         self.stretches = StretchLog()
-        # GPUs are numbered within their type here, and across types in what all engines record.
+        # GPUs are numbered within their type here, and across types in the records common to all engines.
         self.first_gpu = [0, *accumulate(cluster.counts[:-1])]
 
     @property
     def time_s(self) -> float:
-        """The simulated time now."""
+        """Current simulated time."""
         return self.clock.time_s
 
     def step(self) -> bool:
-        """Play one round; return False if all jobs have ended before it."""
+        """Simulate one round; return False if all jobs had ended before it."""
         clock, number = self.clock, self.steps
         if not self.active:
             if self.admitted == len(self.jobs):
@@ -160,7 +161,7 @@ class _Run:
         if number >= self.rules.most_rounds:
             names = ", ".join(repr(job.id) for job in self.active[:5])
             raise EquipoiseError(f"{number} rounds passed, and {len(self.active)} jobs have not ended: {names}, ...")
-        before = self.admitted
+        admitted_before = self.admitted
         self._admit(clock.time_s)
         calls = len(self.decisions.calls.records)
         if not self.planned:
@@ -170,13 +171,13 @@ class _Run:
         chosen = self.decisions.choose(self.active, start_s)
         if self.rules.plan_ahead:
             self._plan(number, start_s, chosen)
-        end_s, rescaled = self._play(number, start_s, chosen)
+        end_s, rescaled = self._run_jobs(number, start_s, chosen)
         for job in self.active[:waiting]:
             job.waited_rounds += job.last_round != number
         ended = sum(job.ended_by != "" for job, _ in chosen)
         if ended:
             self.active = [job for job in self.active if not job.ended_by]
-        busy = sum(job.gang for job, _ in chosen)
+        busy = sum(job.gang_gpus for job, _ in chosen)
         self.round_rows.append(
             RoundRecord(
                 round=number,
@@ -185,7 +186,7 @@ class _Run:
                 gpus_busy=busy,
                 jobs_running=len(chosen),
                 jobs_waiting=waiting - len(chosen),
-                arrived=self.admitted - before,
+                arrived=self.admitted - admitted_before,
                 ended=ended,
                 rescaled=rescaled,
                 calls=len(self.decisions.calls.records) - calls,
@@ -195,31 +196,35 @@ class _Run:
         self.decisions.completed += ended
         self.decisions.rescaled += rescaled
         clock.advance(end_s)
-        self.demand -= sum(job.gang for job, _ in chosen if job.ended_by)
+        self.demand -= sum(job.gang_gpus for job, _ in chosen if job.ended_by)
         clock.contention = contention_at(self.demand, self.cluster.total_gpus)
         self.steps += 1
         self.whole_runs = len(self.runs)
         return True
 
     def _admit(self, time_s: float) -> None:
-        """Let in who has arrived by now; the clock stands there."""
-        clock, before = self.clock, self.admitted
+        """Admit the jobs that have arrived by `time_s`, which is the clock's time."""
+        clock, admitted_before = self.clock, self.admitted
         while self.admitted < len(self.jobs) and self.jobs[self.admitted].arrival_s <= time_s:
             job = self.jobs[self.admitted]
-            job.crowding_then_s = clock.crowding_s - clock.contention * (time_s - job.arrival_s)
+            job.contention_integral_at_arrival_s = clock.contention_integral_s - clock.contention * (
+                time_s - job.arrival_s
+            )
             self.active.append(job)
-            self.demand += job.gang
+            self.demand += job.gang_gpus
             self.admitted += 1
         clock.contention = contention_at(self.demand, self.cluster.total_gpus)
-        self.decisions.arrived += self.admitted - before
+        self.decisions.arrived += self.admitted - admitted_before
 
     def _plan(self, number: int, start_s: float, chosen: list[tuple[RoundProgress, int]]) -> None:
-        """Call the policy for the next round in the middle of this one, on what is known then."""
-        length_s = max((job.run_length_s(job.rates[kind], self.rules) for job, kind in chosen), default=None)
+        """Call the policy for the next round in the middle of this one, with the state at that time."""
+        length_s = max((job.run_length_s(job.rates[gpu_type], self.rules) for job, gpu_type in chosen), default=None)
         half_s = (self.rules.round_s if length_s is None else length_s) / 2.0
         self.clock.advance(start_s + half_s)
         self._admit(self.clock.time_s)
-        ahead = {job.order: halfway(job, number, float(job.rates[kind]), half_s, self.rules) for job, kind in chosen}
+        ahead = {
+            job.order: halfway(job, number, float(job.rates[gpu_type]), half_s, self.rules) for job, gpu_type in chosen
+        }
         views = [
             round_job(ahead[job.order], self.clock, True) if job.order in ahead else self._view(job, number + 1)
             for job in self.active
@@ -227,39 +232,39 @@ class _Run:
         self.decisions.consult(self._state(number + 1, views))
         self.planned = True
 
-    def _play(self, number: int, start_s: float, chosen: list[tuple[RoundProgress, int]]) -> tuple[float, int]:
-        """Run the chosen jobs; return when the round ends, and how many changed their batch size."""
+    def _run_jobs(self, number: int, start_s: float, chosen: list[tuple[RoundProgress, int]]) -> tuple[float, int]:
+        """Run the chosen jobs; return the end of the round, and how many jobs changed their batch size."""
         end_s = start_s if chosen else start_s + self.rules.round_s
         rescaled = 0
-        leases = self.leases.assign([(job.order, kind, job.gang) for job, kind in chosen])
-        for (job, kind), (gpu_ids, extended) in zip(chosen, leases, strict=True):
+        leases = self.leases.assign([(job.order, gpu_type, job.gang_gpus) for job, gpu_type in chosen])
+        for (job, gpu_type), (gpu_ids, extended) in zip(chosen, leases, strict=True):
             batch_size, first = job.batch_size, not job.rounds
             self.lease_extensions += extended
             if self.record and not extended:
-                self._start_stretch(job, kind, gpu_ids, start_s)
+                self._start_stretch(job, gpu_type, gpu_ids, start_s)
             most_s = self.most_run_s[job.order]
-            steps, run_s, stop_s, lost_s = job.run(number, start_s, float(job.rates[kind]), most_s, self.rules)
-            self.decisions.record(job, kind, run_s)
+            steps, run_s, stop_s, lost_s = job.run(number, start_s, float(job.rates[gpu_type]), most_s, self.rules)
+            self.decisions.record(job, gpu_type, run_s)
             rescaled += job.batch_size != batch_size and not job.ended_by
             end_s = max(end_s, stop_s)
             if self.record:
-                did = (number, job.place, kind, gpu_ids, first, extended, lost_s, batch_size, steps, run_s)
+                did = (number, job.trace_index, gpu_type, gpu_ids, first, extended, lost_s, batch_size, steps, run_s)
                 self.runs.append((*did, job.steps_run, job.total_steps, job.batch_size))
         return end_s, rescaled
 
-    def _start_stretch(self, job: RoundProgress, kind: int, gpu_ids: tuple[int, ...], start_s: float) -> None:
+    def _start_stretch(self, job: RoundProgress, gpu_type: int, gpu_ids: tuple[int, ...], start_s: float) -> None:
         self._stop_stretch(job)
-        offset = self.first_gpu[kind]
+        offset = self.first_gpu[gpu_type]
         ids = tuple(offset + gpu for gpu in gpu_ids) if offset else gpu_ids
-        self.stretches.start(job.place, start_s, job.gang, gpu_ids=ids, gpu_type=kind)
+        self.stretches.start(job.trace_index, start_s, job.gang_gpus, gpu_ids=ids, gpu_type=gpu_type)
 
     def _stop_stretch(self, job: RoundProgress) -> None:
-        """End the job's stretch, if it has one, with the last whole round in which it ran."""
+        """End the job's stretch, if it has one, at the end of the last complete round in which it ran."""
         if job.rounds and self.round_rows:
-            self.stretches.stop(job.place, self.round_rows[min(job.last_round, len(self.round_rows) - 1)].end_s)
+            self.stretches.stop(job.trace_index, self.round_rows[min(job.last_round, len(self.round_rows) - 1)].end_s)
 
     def _view(self, job: RoundProgress, number: int) -> RoundJob:
-        """Return the job as it stands before a round; what has not changed is not made anew."""
+        """Return the job's view before a round; an unchanged view is reused."""
         running = job.last_round == number - 1
         view = self.views.get(job.order)
         if view is None or view.running != running or view.attained_s != job.attained_s:
@@ -282,8 +287,8 @@ class _Run:
         )
 
     def result(self) -> RoundResult:
-        """Return what happened in the rounds that have ended: an interrupt may come within one."""
-        jobs = sorted(self.jobs, key=lambda job: job.place)
+        """Return the result of the rounds that have ended; an interrupt may come within a round."""
+        jobs = sorted(self.jobs, key=lambda job: job.trace_index)
         rounds = self.round_rows
         for job in jobs:
             self._stop_stretch(job)

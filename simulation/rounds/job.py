@@ -1,4 +1,4 @@
-"""One job's progress through the rounds: the steps a run makes, what a restart costs, rescaling and completion."""
+"""Progress of one job through the rounds: steps of a run, restarts, rescaling and completion."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .rules import RoundRules
 
 
 class RoundProgress:
-    """An arrived job and everything that a run changes of it.
+    """Admitted job and the quantities that its runs change.
 
-    The arithmetic is written out step by step in the released simulator's order, since its priorities tie or not
-    by the last bit: run time is the difference of two clock times, not steps over rate.
+    The arithmetic follows the order of operations of the released simulator, since ties of its priorities depend on
+    the last bit: run time is the difference of two clock times, not steps over rate.
     """
 
     __slots__ = (
@@ -23,10 +23,10 @@ class RoundProgress:
         "attained_s",
         "batch_size",
         "cluster",
-        "crowding_then_s",
+        "contention_integral_at_arrival_s",
         "end_s",
         "ended_by",
-        "gang",
+        "gang_gpus",
         "id",
         "initial_batch_size",
         "last_round",
@@ -34,7 +34,6 @@ class RoundProgress:
         "model",
         "next_batch_size",
         "order",
-        "place",
         "rates",
         "regimes",
         "restarts",
@@ -43,6 +42,7 @@ class RoundProgress:
         "steps_per_epoch",
         "steps_run",
         "total_steps",
+        "trace_index",
         "waited_rounds",
         "weight",
         "without_steps",
@@ -54,9 +54,9 @@ class RoundProgress:
         adaptation: Adaptation,
         *,
         id: str | int,
-        place: int,
+        trace_index: int,
         order: int,
-        gang: int,
+        gang_gpus: int,
         model: str,
         mode: str,
         weight: float,
@@ -64,14 +64,14 @@ class RoundProgress:
         batch_size: int,
         total_steps: int,
     ) -> None:
-        """Take a job as it stands in the trace; `order` is its rank by arrival and id."""
+        """Create a job in its initial state; `order` is its rank by arrival and id."""
         self.cluster, self.adaptation = cluster, adaptation
-        self.id, self.place, self.order, self.gang = id, place, order, gang
+        self.id, self.trace_index, self.order, self.gang_gpus = id, trace_index, order, gang_gpus
         self.model, self.mode, self.weight, self.arrival_s = model, mode, weight, arrival_s
         self.batch_size = self.initial_batch_size = self.next_batch_size = batch_size
         self.total_steps, self.steps_run = total_steps, 0
         self.steps_per_epoch = cluster.profiles[0].steps_per_epoch(model, batch_size)
-        self.rates: Floats = cluster.rates(model, batch_size, gang)
+        self.rates: Floats = cluster.rates(model, batch_size, gang_gpus)
         # Past regimes as (batch size, epochs finished by its end).
         self.regimes: tuple[tuple[int, float], ...] = ()
         self.attained_s = 0.0
@@ -79,20 +79,20 @@ class RoundProgress:
         self.ended_by = ""
         self.last_round = -1
         self.rounds = self.restarts = self.waited_rounds = self.without_steps = 0
-        self.crowding_then_s = 0.0
+        self.contention_integral_at_arrival_s = 0.0
 
     @property
     def finished_epochs(self) -> float:
-        """Epochs behind it, in steps of the present size."""
+        """Finished epochs, counted in steps of the current batch size."""
         return self.steps_run / self.steps_per_epoch
 
     def run(
         self, round_number: int, start_s: float, rate: float, most_run_s: float, rules: RoundRules
     ) -> tuple[int, float, float, float]:
-        """Run one round; return the steps made, the seconds run, when it stops, and the seconds lost to a restart.
+        """Run one round; return the steps run, the seconds run, the end time, and the seconds lost to a restart.
 
-        Batch sizes change here too, and `ended_by` tells whether the job ended. `most_run_s` is the run time beyond
-        which it does.
+        The run may change the batch size, and sets `ended_by` if the job ends. `most_run_s` is the limit of its run
+        time.
         """
         steps = max(0, min(int(rate * rules.round_s), self.total_steps - self.steps_run))
         end_s = start_s + steps / rate
@@ -112,11 +112,11 @@ class RoundProgress:
         return steps, run_s, end_s, lost_s
 
     def run_length_s(self, rate: float, rules: RoundRules) -> float:
-        """Return how long its next run will hold the GPUs."""
+        """Return the seconds for which the next run holds the GPUs."""
         return max(0, min(int(rate * rules.round_s), self.total_steps - self.steps_run)) / rate
 
     def restart_s(self, round_number: int, run_s: float, rules: RoundRules) -> float:
-        """Return what starting costs a run of this length: nothing to a job that goes on, and in round 0."""
+        """Return the seconds that a start costs a run of this length: 0 if the job continues, and in round 0."""
         starts = round_number > 0 and self.last_round != round_number - 1
         return rules.restart_s if starts and run_s > rules.restart_free_s else 0.0
 
@@ -130,17 +130,17 @@ class RoundProgress:
             self.ended_by = "stalled"
         if self.ended_by:
             self.end_s = end_s
-        # A run without a step changes nothing; a change that is due is booked even as the job completes.
+        # A run without a step changes no batch size; a requested change is applied even if the job completes.
         if not steps:
             return
         if self.next_batch_size != self.batch_size:
             self._rescale()
-        # Tested at the new size in the same round: a second doubling may follow the first by one round.
+        # The rule is applied at the new size in the same round: a second doubling may follow one round later.
         epochs_begun = -(-self.steps_run // self.steps_per_epoch)
-        self.next_batch_size = self.adaptation.wanted(self.batch_size, epochs_begun)
+        self.next_batch_size = self.adaptation.requested(self.batch_size, epochs_begun)
 
     def _rescale(self) -> None:
-        """Take the next batch size: steps count anew, whole epochs stay what they were."""
+        """Apply the next batch size: convert the steps and keep the number of whole epochs."""
         before, epochs = self.steps_per_epoch, -(-self.total_steps // self.steps_per_epoch)
         begun = -(-self.steps_run // before)
         self.regimes = (*self.regimes, (self.batch_size, float(begun)))
@@ -150,4 +150,4 @@ class RoundProgress:
         self.steps_run = begun * after
         self.steps_per_epoch = after
         self.batch_size = self.next_batch_size
-        self.rates = self.cluster.rates(self.model, self.batch_size, self.gang)
+        self.rates = self.cluster.rates(self.model, self.batch_size, self.gang_gpus)

@@ -1,4 +1,4 @@
-"""What a policy of the rounds engine is told at the start of a round, and what it answers."""
+"""Interface between the rounds engine and its policies: the state of a round, and decisions."""
 
 from __future__ import annotations
 
@@ -18,35 +18,33 @@ __all__ = ["Evidence", "RoundJob", "RoundPolicy", "RoundState", "Schedule", "Sha
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RoundJob:
-    """An unfinished job at the start of a round: what a scheduler can know of it.
+    """Unfinished job at the start of a round, as a scheduler observes it.
 
     Attributes
     ----------
     id : str or int
-    place : int
-        Its position in the trace.
+    trace_index : int
+        Index of the job in the trace.
     gpus : int
-        GPUs it needs, all at once (its gang).
+        GPUs that the job needs simultaneously (its gang).
     model, mode : str
     weight, arrival_s : float
     batch_size, initial_batch_size : int
-        Now, and when it started.
-    steps_run, total_steps : int
-        Both at the present batch size.
-    steps_per_epoch : int
-        At the present batch size.
+        Current and initial batch size.
+    steps_run, total_steps, steps_per_epoch : int
+        Counts of steps at the current batch size.
     rates : ndarray of float, shape (K,)
-        Steps per second on each GPU type, on all its GPUs, at the present batch size; 0 where it cannot run.
+        Steps per second of the whole gang on each GPU type at the current batch size; 0 where it cannot run.
     attained_s : float
-        Seconds that it has run.
+        Seconds that the job has run.
     running : bool
-        Whether it ran in the round before.
-    know : callable
-        Makes the `JobState` that predictors read; see `state`.
+        Whether the job ran in the preceding round.
+    make_state : callable
+        Function that builds the `JobState` for predictors; see `state`.
     """
 
     id: str | int
-    place: int
+    trace_index: int
     gpus: int
     model: str
     mode: str
@@ -60,40 +58,41 @@ class RoundJob:
     rates: Floats
     attained_s: float
     running: bool
-    know: Callable[[], JobState] = field(repr=False)
+    make_state: Callable[[], JobState] = field(repr=False)
 
     @property
     def steps_left(self) -> int:
-        """Steps to go at the present batch size."""
+        """Remaining steps at the current batch size."""
         return max(0, self.total_steps - self.steps_run)
 
     @property
     def state(self) -> JobState:
-        """Regimes so far, service, waiting and contention: what predictors and the window program read."""
-        return self.know()
+        """State for predictors and the window program: past regimes, service, waiting and contention."""
+        return self.make_state()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RoundState:
-    """The cluster at the start of a round.
+    """State of the cluster at the start of a round.
 
     Attributes
     ----------
     round : int
-        From 0.
+        Number of the round, from 0.
     time_s : float
-        When the round starts; with `RoundRules.plan_ahead` the middle of the round before, and all else as of then.
+        Start of the round in seconds; with `RoundRules.plan_ahead`, the middle of the preceding round, and all other
+        fields hold at that time.
     round_s : float
-        Seconds a round lasts at most (D).
+        Longest duration of a round (D), in seconds.
     gpu_types : tuple of str, length K
     gpus : ndarray of int, shape (K,)
         GPUs of each type (M_k).
     jobs : tuple of RoundJob, length m
-        Arrived and unfinished, by arrival and then id, whatever the order of the trace.
+        Arrived and unfinished jobs, by arrival and then id, independent of the order of the trace.
     arrived, completed, rescaled : int
-        Jobs that arrived, completed, or had their batch size changed since the policy was last called.
+        Numbers of jobs that arrived, completed, or changed their batch size since the policy was last called.
     since_call_s : float
-        Since the policy was last called; infinite if it never was.
+        Seconds since the policy was last called; infinite before the first call.
     """
 
     round: int
@@ -114,7 +113,7 @@ class RoundState:
 
     @property
     def gangs(self) -> Indices:
-        """GPUs each job needs, shape (m,)."""
+        """GPUs that each job needs (its gang), shape (m,)."""
         return np.array([job.gpus for job in self.jobs], dtype=np.int64)
 
     @property
@@ -125,12 +124,12 @@ class RoundState:
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """The share of time that each job should run on each GPU type; the engine turns them into rounds by priority.
+    """Share of time that each job should run on each GPU type; the engine selects jobs by priority.
 
     Parameters
     ----------
     values : ndarray of float, shape (m, K)
-        In the order of `RoundState.jobs`, at least 0.
+        Shares in the order of `RoundState.jobs`, at least 0.
     evidence : Evidence
     """
 
@@ -146,12 +145,12 @@ class Shares:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Who runs in the next rounds, and on which GPU type; the policy is called again when they are used up.
+    """Jobs and GPU types of the next rounds; the policy is called again when they are used up.
 
     Parameters
     ----------
     rounds : sequence of mapping
-        For each round job id to index of the GPU type. A job that has completed by then is passed over.
+        For each round a mapping of job id to index of the GPU type. Completed jobs are skipped.
     evidence : Evidence
     """
 
@@ -164,29 +163,29 @@ class Schedule:
 
 
 class RoundPolicy(Protocol):
-    """A scheduling policy of the rounds engine.
+    """Scheduling policy of the rounds engine.
 
-    A policy may keep what it learns from call to call; an engine starts with a policy that was never called.
+    A policy may keep state between calls; a simulation starts with a policy that has not been called.
     """
 
     @property
     def name(self) -> str:
-        """The name on the command line."""
+        """Name on the command line."""
         ...
 
     def due(self, state: RoundState) -> bool:
-        """Whether to be called now; the engine also calls when there is no decision yet or a schedule is used up."""
+        """Return whether to call the policy now; the engine also calls it without a decision or after a schedule."""
         ...
 
     def decide(self, state: RoundState) -> Shares | Schedule:
-        """Return shares of time, or who runs in the next rounds. There is at least one job."""
+        """Return shares of time, or a schedule of the next rounds. The state has at least one job."""
         ...
 
 
 def due_on_events(state: RoundState, interval_s: float) -> bool:
-    """Whether anything happened since the last call, and that is at least so long ago (Gavel's rule).
+    """Return whether an event occurred since the last call and at least `interval_s` has passed (Gavel's rule).
 
-    A call at time 0 counts as none, as in the released code, whose clock of calls starts at 0.
+    A call at time 0 does not count as a call, as in the released code, whose clock of calls starts at 0.
     """
     happened: Any = state.arrived or state.completed or state.rescaled
     return bool(happened) and (state.since_call_s >= interval_s or state.since_call_s >= state.time_s)

@@ -1,4 +1,4 @@
-"""From shares of time to who runs in a round: Gavel's priorities, x over the share of time received."""
+"""Selection of the jobs of a round from shares of time, by Gavel's priorities."""
 
 from __future__ import annotations
 
@@ -12,49 +12,49 @@ from .rules import RoundRules
 
 
 class TimeSharing:
-    """Keeps what each job was promised and has received since the last shares, by GPU type.
+    """Shares of time granted to each job and the time received since, by GPU type.
 
     Notes
     -----
-    Since the shares x were given, a job has run r of all jobs' R seconds on a type, both counted from D/2 a job. Its
-    priority there is x/(r/R), 0 where x is 0. Pairs of job and type are ranked by (priority, deficit, x), all
-    descending; ties go by type, then by arrival, then by id. In that order each job takes a gang if the type has one
-    left, jobs of priority 0 included, so no GPU idles that such a job could use. Jobs that arrived after the shares
-    take no part unless `RoundRules.backfill_new` says so. The deficit is the sum over earlier shares of the time
-    promised less the time received.
+    Let r be the seconds that a job has run on a type since the shares x were set, and R the seconds of all jobs there;
+    every job starts at r = D/2. Its priority on the type is x/(r/R), and 0 where x is 0. Pairs of job and type are
+    ranked by (priority, deficit, x), all descending; ties go by type, then by arrival, then by id. In that order each
+    job takes its gang if the type has enough GPUs left. Jobs of priority 0 are included, so that no GPU idles that
+    such a job could use. Jobs that arrived after the shares were set are excluded unless `RoundRules.backfill_new` is
+    set. The deficit is the sum over earlier shares of the time granted less the time received.
     """
 
-    def __init__(self, jobs: int, kinds: int, rules: RoundRules) -> None:
-        """Start with nothing promised to so many jobs, ordered by arrival and id, on so many GPU types."""
+    def __init__(self, jobs: int, gpu_types: int, rules: RoundRules) -> None:
+        """Start with no time granted; jobs are numbered by arrival and id."""
         self._first_s = rules.round_s / 2.0
         self._backfill_new = rules.backfill_new
-        self._shares = np.zeros((jobs, kinds))
-        self._received_s = np.full((jobs, kinds), self._first_s)
-        self._deficit_s = np.zeros((jobs, kinds))
-        self._known = np.zeros(jobs, dtype=bool)
-        self._total_s = np.zeros(kinds)
+        self._shares = np.zeros((jobs, gpu_types))
+        self._received_s = np.full((jobs, gpu_types), self._first_s)
+        self._deficit_s = np.zeros((jobs, gpu_types))
+        self._has_shares = np.zeros(jobs, dtype=bool)
+        self._total_s = np.zeros(gpu_types)
         self._since_s = 0.0
 
     def reset(self, orders: Indices, shares: Floats, time_s: float) -> None:
-        """Take new shares, shape (m, K), of the jobs at these places by arrival."""
-        promised_s = self._shares[orders] * (time_s - self._since_s)
-        self._deficit_s[orders] += promised_s - (self._received_s[orders] - self._first_s)
+        """Set new shares, shape (m, K), of the jobs with these numbers."""
+        granted_s = self._shares[orders] * (time_s - self._since_s)
+        self._deficit_s[orders] += granted_s - (self._received_s[orders] - self._first_s)
         self._received_s[orders] = self._first_s
         self._total_s[:] = self._first_s * len(orders)
         self._shares[orders] = shares
-        self._known[:] = False
-        self._known[orders] = True
+        self._has_shares[:] = False
+        self._has_shares[orders] = True
         self._since_s = time_s
 
-    def record(self, order: int, kind: int, run_s: float) -> None:
-        """Count a run."""
-        self._received_s[order, kind] += run_s
-        self._total_s[kind] += run_s
+    def record(self, order: int, gpu_type: int, run_s: float) -> None:
+        """Add a run to the time received."""
+        self._received_s[order, gpu_type] += run_s
+        self._total_s[gpu_type] += run_s
 
     def choose(self, jobs: Sequence[RoundProgress], free: list[int]) -> list[tuple[RoundProgress, int]]:
-        """Return (job, GPU type) of those that run, in the order they were taken; `free` GPUs of each type."""
+        """Return (job, GPU type) of the jobs that run, in order of selection, with `free` GPUs of each type."""
         if not self._backfill_new:
-            jobs = [job for job in jobs if self._known[job.order]]
+            jobs = [job for job in jobs if self._has_shares[job.order]]
         orders = np.array([job.order for job in jobs], dtype=np.int64)
         shares = self._shares[orders].T.ravel()
         received = (self._received_s[orders] / np.where(self._total_s > 0.0, self._total_s, 1.0)).T.ravel()
@@ -64,14 +64,14 @@ class TimeSharing:
         taken: set[int] = set()
         left = sum(free)
         free = list(free)
-        for kind, place in zip(*(part.tolist() for part in np.divmod(rank, max(1, len(jobs)))), strict=True):
-            job = jobs[place]
-            if job.gang > free[kind] or job.order in taken or job.rates[kind] <= 0.0:
+        for gpu_type, index in zip(*(part.tolist() for part in np.divmod(rank, max(1, len(jobs)))), strict=True):
+            job = jobs[index]
+            if job.gang_gpus > free[gpu_type] or job.order in taken or job.rates[gpu_type] <= 0.0:
                 continue
-            chosen.append((job, kind))
+            chosen.append((job, gpu_type))
             taken.add(job.order)
-            free[kind] -= job.gang
-            left -= job.gang
+            free[gpu_type] -= job.gang_gpus
+            left -= job.gang_gpus
             if not left:
                 break
         return chosen

@@ -1,4 +1,4 @@
-"""Records of the rounds engine: one of each round, and one of each job's run in a round."""
+"""Records of the rounds engine: one for each round, and one for each run of a job in a round."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class RoundRecord(NamedTuple):
-    """One round; times in seconds, counts of GPUs and jobs."""
+    """Record of one round; times in seconds, counts of GPUs and jobs."""
 
     round: int
     start_s: float
@@ -21,28 +21,28 @@ class RoundRecord(NamedTuple):
 
 
 class RunRecord(NamedTuple):
-    """One job's run in a round.
+    """Record of one job's run in a round.
 
     Attributes
     ----------
-    round, place : int
-        The round, and the job's position in the trace.
+    round, trace_index : int
+        Round, and the job's index in the trace.
     gpu_type : int
-        Index of the type that it ran on.
+        Index of the GPU type.
     gpu_ids : tuple of int
-        The GPUs' numbers within the type.
+        Numbers of the GPUs within the type.
     first, lease_extended : bool
-        Whether it was the job's first run; whether it kept its GPUs.
+        Whether this was the job's first run; whether the job kept its GPUs.
     restart_s : float
-        What a restart took.
+        Seconds lost to a restart.
     batch_size, steps, run_s
-        What the job did, and at which batch size.
+        Batch size, steps and seconds of the run.
     steps_run, total_steps, next_batch_size : int
-        As they are after the round, steps at the next batch size.
+        Values after the round, with steps at the next batch size.
     """
 
     round: int
-    place: int
+    trace_index: int
     gpu_type: int
     gpu_ids: tuple[int, ...]
     first: bool

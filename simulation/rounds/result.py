@@ -1,4 +1,4 @@
-"""The result of the rounds engine: beside what every engine returns, its rounds and runs, schedule, envy and leases."""
+"""Result of the rounds engine: rounds, runs, schedule, envy and leases in addition to the common fields."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RoundResult(SimulationResult):
-    """One run of the rounds engine.
+    """Result of one simulation by the rounds engine.
 
     Attributes
     ----------
     rules : RoundRules
     rounds_run, rounds_waited : ndarray of int, shape (N,)
-        Rounds in which each job ran, and in which it was there and did not.
+        Rounds in which each job ran, and in which it was present and did not run.
     last_round : ndarray of int, shape (N,)
-        The last round in which it ran; -1 if it never did.
+        Last round in which each job ran; -1 if it did not run.
     lease_extensions : int
-        Runs on the same GPUs as in the round before.
+        Number of runs on the same GPUs as in the preceding round.
     round_rows : tuple of RoundRecord
-        What `rounds` shows.
+        Rows of the table `rounds`.
     run_values : tuple of tuple or None
-        The fields of `run_rows`; None if the run was not recorded.
+        Fields of `run_rows`; None if runs were not recorded.
     """
 
     step_name: ClassVar[str] = "round"
@@ -52,15 +52,14 @@ class RoundResult(SimulationResult):
 
     @cached_property
     def contended_ftf(self) -> Floats:
-        """JCT over exclusive time stretched by max(1, mean jobs/M over the rounds of the job's life), shape (N,).
+        """JCT over exclusive time x max(1, mean jobs/M over the rounds from arrival to end), shape (N,).
 
-        The released code prints it beside the other as Themis's finish-time fairness; Eq. 9 of the paper has the
-        same contention in it.
+        The released code also prints this ratio, as Themis's finish-time fairness; Eq. 9 of the paper uses the same
+        contention.
         """
-        there = np.array([row.jobs_running + row.jobs_waiting for row in self.round_rows], dtype=np.float64)
-        before = np.concatenate([[0.0], np.cumsum(there)])
-        # Of an interrupted run, jobs may not have run at all, or in a round that did not end; what this says of them
-        # is not used.
+        present = np.array([row.jobs_running + row.jobs_waiting for row in self.round_rows], dtype=np.float64)
+        before = np.concatenate([[0.0], np.cumsum(present)])
+        # After an interrupt, a job may not have run, or only in a round that did not end; its value is not used.
         end = np.minimum(self.last_round + 1, len(self.round_rows))
         rounds = np.clip(self.rounds_run + self.rounds_waited, 1, np.maximum(end, 1))
         mean_jobs = (before[end] - before[np.maximum(end - rounds, 0)]) / rounds
@@ -85,46 +84,47 @@ class RoundResult(SimulationResult):
     def runs(self) -> pd.DataFrame:
         """One row per job and round in which it ran.
 
-        `gpu_type` and `gpu_ids` say where; `first` marks a job's first run; `lease_extended` that it kept its GPUs;
-        `restart_s` what a restart took. `steps` and `run_s` are what it did at `batch_size`; `steps_run`,
-        `total_steps` and `next_batch_size` hold after the round, steps at the next size.
+        `gpu_type` and `gpu_ids` are the GPUs held; `first` marks a job's first run, `lease_extended` a run on the GPUs
+        of the preceding round; `restart_s` is the time lost to a restart. `steps` and `run_s` count the run at
+        `batch_size`; `steps_run`, `total_steps` and `next_batch_size` hold after the round, with steps at the next
+        size.
         """
         import pandas as pd
 
         table = pd.DataFrame(list(self.run_rows), columns=list(RunRecord._fields))
         types = self.cluster.types
         table["gpu_type"] = [types[index] for index in table["gpu_type"]]
-        table.insert(1, "job_id", [self.trace.job_id[place] for place in table.pop("place")])
+        table.insert(1, "job_id", [self.trace.job_id[trace_index] for trace_index in table.pop("trace_index")])
         return table
 
     @cached_property
     def schedule(self) -> tuple[tuple[str | int, ...], ...]:
-        """Ids of the jobs that ran, by round, in the order in which they were taken."""
+        """Ids of the jobs that ran in each round, in order of selection."""
         rounds: list[list[str | int]] = [[] for _ in self.round_rows]
         for run in self.run_rows:
-            rounds[run.round].append(self.trace.job_id[run.place])
+            rounds[run.round].append(self.trace.job_id[run.trace_index])
         return tuple(tuple(ids) for ids in rounds)
 
     @cached_property
     def run_rows(self) -> tuple[RunRecord, ...]:
-        """The record of each job's run in a round, as `runs` shows it."""
+        """Records of the runs of jobs in rounds, the rows of the table `runs`."""
         if self.run_values is None:
             raise InvalidInput("record", False, "the runs were not recorded; simulate with record=True")
         return tuple(map(RunRecord._make, self.run_values))
 
     def tables(self) -> Mapping[str, pd.DataFrame]:
-        """Return the tables that a folder of results holds, by name."""
+        """Return the tables of a folder of results, by name."""
         return {"jobs": self.jobs, "rounds": self.rounds, "solves": self.solves}
 
     @cached_property
     def metrics(self) -> Mapping[str, float]:
-        """The figures of the run.
+        """Metrics of the simulation.
 
         makespan_s (first arrival to last end), avg_jct_s; worst_ftf, avg_ftf, worst_contended_ftf; unfair_pct (share
         of jobs with an ftf beyond 1.05, in percent), unfair_1_00_pct, unfair_1_10_pct; utilisation (GPU-seconds run
         over GPUs times makespan); envy_mean, envy_max; lease_extensions, lease_opportunities (runs but each job's
         first) and their ratio lease_extension_pct; restarts; rounds; calls, solve_s and slowest_solve_s of the
-        policy; overrun and stalled (jobs that ended so).
+        policy; overrun and stalled (numbers of jobs that ended for these reasons).
         """
         common = self.common_metrics
         unfair = {threshold: unfair_pct(self.ftf, threshold) for threshold in UNFAIR_FTF}

@@ -1,4 +1,4 @@
-"""The rules of the rounds engine that a user may change, with the released simulator's values as defaults."""
+"""Parameters of the rounds engine; the defaults are the values of the released simulator."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from ...formulations.errors import InvalidInput
 
 @dataclass(frozen=True, kw_only=True)
 class RoundRules:
-    """How rounds, restarts and completion work.
+    """Parameters of rounds, restarts and completion.
 
     Parameters
     ----------
     round_s : float
-        Longest time a job runs in one round (D), positive.
+        Longest run of a job in one round (D), in seconds, positive.
     restart_s : float
-        What starting costs a job that did not run in the round before, at least 0.
+        Seconds that a start costs a job that did not run in the preceding round, at least 0.
     restart_free_s : float
-        Only a run longer than this pays it; at least `restart_s`. A run that starts in round 0 never pays.
+        Longest run, in seconds, that is exempt from `restart_s`; at least `restart_s`. Runs in round 0 are exempt.
     overrun : float or None
-        A job also ends once its run time exceeds int(overrun * int(exclusive time)); None: never.
+        Factor of the run-time limit: a job also ends once its run time exceeds int(overrun * int(exclusive time)).
+        None: no limit.
     stalled_rounds : int
-        A job also ends with the run that is the so-many-th in a row without a step, at least 1.
+        Number of consecutive runs without a step after which a job also ends, at least 1.
     plan_ahead : bool
-        Call the policy in the middle of the round before, on what is known then, so that its time is hidden.
+        Whether the policy is called in the middle of the preceding round, with the state at that time.
     backfill_new : bool
-        Give idle GPUs also to jobs that arrived since the policy last gave shares. The released simulator leaves
-        them waiting until the next call.
+        Whether idle GPUs also go to jobs that arrived after the policy last set shares. In the released simulator
+        these jobs wait for the next call.
     most_rounds : int
-        The run is given up with an error after so many rounds: a policy that never runs some job would go on for
-        ever.
+        Number of rounds after which the simulation stops with an error, since a policy may never run some job.
 
     Raises
     ------

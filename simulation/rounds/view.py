@@ -1,4 +1,4 @@
-"""What a policy of the rounds engine gets to see: jobs as they stand, and their past as predictors read it."""
+"""Views of jobs that the rounds engine passes to policies, and job states for predictors."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from .job import RoundProgress
 from .policy import RoundJob
 from .rules import RoundRules
 
-# A job whose steps are all run, but which has not ended, still has this share of its epochs to go.
-_LAST_CRUMB = 1e-6
+# Least share of its epochs that an unfinished job has left, even if all its steps are run.
+_MIN_REMAINING_SHARE = 1e-6
 
 
 class Clock:
-    """The time, and the integral of contention max(1, GPUs asked for / GPUs present) up to it."""
+    """Clock with the integral over time of the contention max(1, GPUs requested / GPUs present)."""
 
-    __slots__ = ("contention", "crowding_s", "time_s")
+    __slots__ = ("contention", "contention_integral_s", "time_s")
 
     def __init__(self) -> None:
-        """Start at 0, in an empty cluster."""
-        self.time_s = self.crowding_s = 0.0
+        """Start at time 0 with an empty cluster."""
+        self.time_s = self.contention_integral_s = 0.0
         self.contention = 1.0
 
     def advance(self, time_s: float) -> None:
-        """Go to a later time at the present contention."""
-        self.crowding_s += self.contention * (time_s - self.time_s)
+        """Advance to a later time at the current contention."""
+        self.contention_integral_s += self.contention * (time_s - self.time_s)
         self.time_s = time_s
 
 
 def round_job(job: RoundProgress, clock: Clock, running: bool) -> RoundJob:
-    """Return the job as a policy sees it now; `state` tells of the moment when it is read."""
+    """Return the view of a job for policies; `state` holds at the moment when it is read."""
     return RoundJob(
         id=job.id,
-        place=job.place,
-        gpus=job.gang,
+        trace_index=job.trace_index,
+        gpus=job.gang_gpus,
         model=job.model,
         mode=job.mode,
         weight=job.weight,
@@ -48,12 +48,12 @@ def round_job(job: RoundProgress, clock: Clock, running: bool) -> RoundJob:
         rates=job.rates,
         attained_s=job.attained_s,
         running=running,
-        know=partial(job_state, job, clock, running),
+        make_state=partial(job_state, job, clock, running),
     )
 
 
 def halfway(job: RoundProgress, number: int, rate: float, seconds: float, rules: RoundRules) -> RoundProgress:
-    """Return a copy of the job as it stands so many seconds into its run of a round."""
+    """Return a copy of the job in its state after `seconds` of its run in a round."""
     ahead = copy.copy(job)
     length_s = job.run_length_s(rate, rules)
     lost_s = job.restart_s(number, length_s, rules)
@@ -66,22 +66,26 @@ def halfway(job: RoundProgress, number: int, rate: float, seconds: float, rules:
 def job_state(job: RoundProgress, clock: Clock, running: bool) -> JobState:
     """Return regimes, service, waiting and contention of a job at the clock's time.
 
-    Epochs are counted in steps of the present batch size, so the last one need not be whole. One epoch takes
-    steps per epoch / rate, with whole steps and on the fastest GPU type, as it does in the engine. `future` is the
-    run-time rule's course without the round or two by which the engine applies it late.
+    Epochs are counted in steps of the current batch size, so the last one may be incomplete. One epoch takes
+    steps per epoch / rate, with whole steps and on the fastest GPU type, as in the engine. `future` follows the
+    run-time rule without the delay of one or two rounds with which the engine applies it.
     """
     total = job.total_steps / job.steps_per_epoch
-    # Rescaling may leave more steps run than there are in all: the job then waits to be ended.
-    finished = min(job.finished_epochs, total * (1.0 - _LAST_CRUMB))
+    # Rescaling may leave more steps run than the total; the engine ends such a job later.
+    finished = min(job.finished_epochs, total * (1.0 - _MIN_REMAINING_SHARE))
     ends = [min(end, finished) for _, end in job.regimes] + [finished]
     starts = [0.0, *ends[:-1]]
     sizes = [size for size, _ in job.regimes] + [job.batch_size]
     future = job.adaptation.future(job.batch_size, finished, total)
     life_s = clock.time_s - job.arrival_s
-    contention = (clock.crowding_s - job.crowding_then_s) / life_s if life_s > 0.0 else clock.contention
+    contention = (
+        (clock.contention_integral_s - job.contention_integral_at_arrival_s) / life_s
+        if life_s > 0.0
+        else clock.contention
+    )
     return JobState(
         id=job.id,
-        gpus=job.gang,
+        gpus=job.gang_gpus,
         mode=job.mode,
         total_epochs=total,
         finished_epochs=finished,
@@ -98,18 +102,18 @@ def job_state(job: RoundProgress, clock: Clock, running: bool) -> JobState:
 
 
 def _epoch_s(job: RoundProgress, sizes: set[int]) -> dict[int, float]:
-    """Return seconds per epoch at these sizes and every other that the mode allows, where a rate is known."""
+    """Return seconds per epoch at these sizes and every other that the mode allows and that has a rate."""
     cluster = job.cluster
     profiles = cluster.profiles[0]
-    sizes |= set(profiles.batch_sizes(job.model, job.initial_batch_size, job.gang, job.mode))
+    sizes |= set(profiles.batch_sizes(job.model, job.initial_batch_size, job.gang_gpus, job.mode))
     seconds = {}
     for size in sorted(sizes):
-        rate = float(cluster.rates(job.model, size, job.gang).max())
+        rate = float(cluster.rates(job.model, size, job.gang_gpus).max())
         if rate > 0.0:
             seconds[size] = profiles.steps_per_epoch(job.model, size) / rate
     return seconds
 
 
 def contention_at(demand: int, gpus: int) -> float:
-    """Return max(1, GPUs asked for / GPUs present)."""
+    """Return max(1, GPUs requested / GPUs present)."""
     return max(1.0, demand / gpus) if demand else 1.0

@@ -1,4 +1,4 @@
-"""Traces that say how long each job runs, as clusters record them, instead of what it trains: a CSV with durations."""
+"""Reader of traces of durations: a CSV of the run time of each job, as clusters record it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..profiles.table import Profiles
 from .source import TraceSource
 
 _REQUIRED = ("job_id", "submit_time_s", "duration_s", "num_gpus", "model")
-# What the file calls the fields of a trace, where they differ.
+# Columns of the file for the fields of a trace, where the names differ.
 _NAMES = {"arrival_s": "submit_time_s", "total_steps": "duration_s"}
-# Files round durations and GPU-seconds each on its own: they may differ by so much, in parts and in seconds per GPU.
+# Files round durations and GPU-seconds separately. Tolerances: relative, and in seconds per GPU.
 _WORK_REL, _WORK_S = 1e-3, 1.0
 
 
@@ -31,25 +31,25 @@ def duration_columns(path: str | Path, profiles: Profiles | None = None) -> tupl
     ids = unique_ids(rows)
     source = TraceSource(path.name, [row.line for row in rows], _NAMES)
     names = [row.text("model") for row in rows]
-    gangs = [row.integer("num_gpus", 1) for row in rows]
-    durations = [_duration(row, gang) for row, gang in zip(rows, gangs, strict=True)]
+    gang_gpus = [row.integer("num_gpus", 1) for row in rows]
+    durations = [_duration(row, gpus) for row, gpus in zip(rows, gang_gpus, strict=True)]
     stated = [row.integer("batch_size", 1) if row.cells.get("batch_size") else None for row in rows]
     arrivals = [row.real("submit_time_s", minimum=0.0) for row in rows]
     if profiles is None:
-        names = [f"{name} on {gang} GPU{'s' if gang > 1 else ''}" for name, gang in zip(names, gangs, strict=True)]
+        names = [f"{name} on {gpus} GPU{'s' if gpus > 1 else ''}" for name, gpus in zip(names, gang_gpus, strict=True)]
         sizes, epochs = [1] * len(rows), None
-        steps = [gang * max(1, round(seconds)) for gang, seconds in zip(gangs, durations, strict=True)]
-        profiles = _own_profiles(path.name, dict(zip(names, gangs, strict=True)))
+        steps = [gpus * max(1, round(seconds)) for gpus, seconds in zip(gang_gpus, durations, strict=True)]
+        profiles = _own_profiles(path.name, dict(zip(names, gang_gpus, strict=True)))
     else:
-        sizes, steps, epochs = _measured(profiles, names, stated, gangs, durations, source)
+        sizes, steps, epochs = _measured(profiles, names, stated, gang_gpus, durations, source)
     for row, count in zip(rows, steps, strict=True):
         if count > LARGEST_INTEGER:
-            raise InvalidInput("duration_s", row.cells["duration_s"], f"more than 2^53 steps ({row.place})")
+            raise InvalidInput("duration_s", row.cells["duration_s"], f"more than 2^53 steps ({row.location})")
     columns = {
         "job_id": ids,
         "model": names,
         "batch_size": np.array(sizes),
-        "num_gpus": np.array(gangs),
+        "num_gpus": np.array(gang_gpus),
         "mode": ["static"] * len(rows),
         "total_steps": np.array(steps),
         "duration_s": np.array(durations),
@@ -64,26 +64,26 @@ def is_duration_trace(path: str | Path) -> bool:
     """Return whether the file's first line that is not blank is the header of a CSV of durations."""
     first = next((line for line in read_lines(Path(path)) if line.strip()), "")
     columns = {name.strip().strip('"') for name in first.split(",")}
-    # Either is enough: the other may be what is missing.
+    # One of the two is enough: the other may be the missing column.
     return "\t" not in first and "total_steps" not in columns and bool(columns & {"duration_s", "submit_time_s"})
 
 
-def _duration(row: Row, gang: int) -> float:
+def _duration(row: Row, gpus: int) -> float:
     seconds = row.real("duration_s", above=0.0)
     if row.cells.get("work_gpu_s"):
         work = row.real("work_gpu_s", above=0.0)
-        if not math.isclose(work, seconds * gang, rel_tol=_WORK_REL, abs_tol=_WORK_S * gang):
-            why = f"must be duration_s x num_gpus, {seconds * gang:g} ({row.place})"
+        if not math.isclose(work, seconds * gpus, rel_tol=_WORK_REL, abs_tol=_WORK_S * gpus):
+            why = f"must be duration_s x num_gpus, {seconds * gpus:g} ({row.location})"
             raise InvalidInput("work_gpu_s", work, why)
     return seconds
 
 
-def _own_profiles(name: str, gangs: dict[str, int]) -> Profiles:
+def _own_profiles(name: str, gang_gpus: dict[str, int]) -> Profiles:
     """Return profiles in which an epoch of g steps takes a gang of g GPUs one second."""
     return Profiles(
         name=name,
-        rates={(model, 1, gang): float(gang) for model, gang in gangs.items()},
-        dataset_sizes=gangs,
+        rates={(model, 1, gpus): float(gpus) for model, gpus in gang_gpus.items()},
+        dataset_sizes=gang_gpus,
         max_batch_sizes={},
     )
 
@@ -92,7 +92,7 @@ def _measured(
     profiles: Profiles,
     models: Sequence[str],
     stated: Sequence[int | None],
-    gangs: Sequence[int],
+    gang_gpus: Sequence[int],
     durations: Sequence[float],
     source: TraceSource,
 ) -> tuple[list[int], list[int], list[int]]:
@@ -100,23 +100,23 @@ def _measured(
     sizes: list[int] = []
     steps: list[int] = []
     epochs: list[int] = []
-    for index, (model, size, gang, seconds) in enumerate(zip(models, stated, gangs, durations, strict=True)):
+    for index, (model, size, gpus, seconds) in enumerate(zip(models, stated, gang_gpus, durations, strict=True)):
         try:
-            sizes.append(_only_size(profiles, model, gang) if size is None else size)
-            rate = profiles.steps_per_s(model, sizes[-1], gang)
-            epoch_s = profiles.epoch_s(model, sizes[-1], gang)
+            sizes.append(_only_size(profiles, model, gpus) if size is None else size)
+            rate = profiles.steps_per_s(model, sizes[-1], gpus)
+            epoch_s = profiles.epoch_s(model, sizes[-1], gpus)
         except InvalidInput as error:
             raise source.locate(InvalidInput(error.field, error.value, error.why, index=index)) from None
-        # What is beyond the integers that floats hold is refused by the caller, infinity with it.
+        # The caller refuses numbers of steps beyond the integers that floats hold, infinity included.
         steps.append(max(1, round(min(seconds * rate, 2.0 * LARGEST_INTEGER))))
         epochs.append(max(1, round(min(seconds / epoch_s, LARGEST_INTEGER))))
     return sizes, steps, epochs
 
 
-def _only_size(profiles: Profiles, model: str, gang: int) -> int:
-    known = [size for name, size in profiles.configurations(gang) if name == model]
+def _only_size(profiles: Profiles, model: str, gpus: int) -> int:
+    known = [size for name, size in profiles.configurations(gpus) if name == model]
     if len(known) == 1 or model not in profiles.models:
-        return known[0] if known else 1  # an unknown model is named by whoever asks for its rate
+        return known[0] if known else 1  # the lookup of the rate reports an unknown model
     have = ", ".join(map(str, known)) or "none"
-    why = f"must not be empty: {model} on {gang} GPUs has no single batch size in profiles '{profiles.name}' ({have})"
+    why = f"must not be empty: {model} on {gpus} GPUs has no single batch size in profiles '{profiles.name}' ({have})"
     raise InvalidInput("batch_size", "", why)

@@ -1,4 +1,4 @@
-"""Columns of a trace from its file: Shockwave's CSV and Gavel's tab-separated lines."""
+"""Reader of the columns of trace files: Shockwave's CSV and Gavel's tab-separated lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GAVEL_COLUMNS = {
     12: (*_GAVEL, "mode", "priority_weight", "SLO", "duration", "arrival_time"),
 }
 _JOB_TYPE = re.compile(r"(?P<model>\S+)(?: \(batch size (?P<batch_size>\d+)\))?")
-# What the files call the fields of a trace, where they differ.
+# Columns of the files for the fields of a trace, where the names differ.
 _SHOCKWAVE_NAMES = {
     "num_gpus": "scale_factor",
     "arrival_s": "arrival_time_s",
@@ -37,12 +37,12 @@ _GAVEL_NAMES = {
     "arrival_s": "arrival_time",
     "weight": "priority_weight",
 }
-# Gavel's job types name no batch size for these two; the published throughput tables list both at 4.
+# Gavel's job types state no batch size for these two models; the published throughput tables list both at 4.
 _UNSTATED_BATCH_SIZE = {"A3C": 4, "CycleGAN": 4}
 
 
 def trace_columns(path: str | Path) -> dict[str, Any]:
-    """Return the fields of `Trace` that a file in any of the three formats holds; see `readers.read_trace`."""
+    """Return the fields of `Trace` from a file in any of the three formats; see `readers.read_trace`."""
     path = Path(path)
     first = next((line for line in read_lines(path) if line.strip()), None)
     if first is None:
@@ -80,29 +80,29 @@ def gavel_columns(path: str | Path) -> dict[str, Any]:
     """Return the fields of `Trace` from lines without a header; see `readers.read_gavel`."""
     path = Path(path)
     rows = []
-    width = None
+    num_columns = None
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip():
             continue
         cells = line.split("\t")
-        place = f"{path.name}, line {number}"
+        location = f"{path.name}, line {number}"
         if len(cells) not in _GAVEL_COLUMNS:
-            raise InvalidInput("line", line, f"{len(cells)} columns, a trace has 10 or 12 ({place})")
-        width = len(cells) if width is None else width
-        if len(cells) != width:
-            raise InvalidInput("line", line, f"{len(cells)} columns, the lines above have {width} ({place})")
-        named = dict(zip(_GAVEL_COLUMNS[width], (cell.strip() for cell in cells), strict=True))
-        rows.append(Row(named, place, number))
+            raise InvalidInput("line", line, f"{len(cells)} columns, a trace has 10 or 12 ({location})")
+        num_columns = len(cells) if num_columns is None else num_columns
+        if len(cells) != num_columns:
+            raise InvalidInput("line", line, f"{len(cells)} columns, the lines above have {num_columns} ({location})")
+        named = dict(zip(_GAVEL_COLUMNS[num_columns], (cell.strip() for cell in cells), strict=True))
+        rows.append(Row(named, location, number))
     if not rows:
         raise InvalidInput("path", str(path), "the file holds no job")
-    kinds = [_job_type(row) for row in rows]
+    job_types = [_job_type(row) for row in rows]
     return {
         "source": TraceSource(path.name, [row.line for row in rows], _GAVEL_NAMES),
         "job_id": range(len(rows)),
-        "model": [model for model, _ in kinds],
-        "batch_size": np.array([batch_size for _, batch_size in kinds]),
+        "model": [model for model, _ in job_types],
+        "batch_size": np.array([batch_size for _, batch_size in job_types]),
         "num_gpus": np.array([row.integer("scale_factor", 1) for row in rows]),
-        "mode": [_mode(row) for row in rows] if width == 12 else ["static"] * len(rows),
+        "mode": [_mode(row) for row in rows] if num_columns == 12 else ["static"] * len(rows),
         "total_steps": np.array([row.integer("total_steps", 1) for row in rows]),
         "arrival_s": np.array([row.real("arrival_time", minimum=0.0) for row in rows]),
         "weight": np.array([row.real("priority_weight", above=0.0) for row in rows]),
@@ -111,7 +111,7 @@ def gavel_columns(path: str | Path) -> dict[str, Any]:
 
 def _mode(row: Row) -> str:
     if row.cells["mode"] not in MODES:
-        raise InvalidInput("mode", row.cells["mode"], f"must be one of {', '.join(MODES)} ({row.place})")
+        raise InvalidInput("mode", row.cells["mode"], f"must be one of {', '.join(MODES)} ({row.location})")
     return row.cells["mode"]
 
 
@@ -120,7 +120,7 @@ def _epochs(row: Row) -> int:
     if row.cells.get("steps_per_epoch"):
         steps, per_epoch = row.integer("total_steps", 1), row.integer("steps_per_epoch", 1)
         if epochs != -(-steps // per_epoch):
-            why = f"{steps} steps at {per_epoch} per epoch are {-(-steps // per_epoch)} epochs ({row.place})"
+            why = f"{steps} steps at {per_epoch} per epoch are {-(-steps // per_epoch)} epochs ({row.location})"
             raise InvalidInput("num_epochs", epochs, why)
     return epochs
 
@@ -131,13 +131,13 @@ def _schedule(row: Row) -> Runs:
     for piece in text.split():
         match = re.fullmatch(r"([1-9][0-9]*)x([1-9][0-9]*)", piece)
         if match is None:
-            raise InvalidInput("profile_bs_schedule_rle", piece, f"must be such as 32x28 ({row.place})")
+            raise InvalidInput("profile_bs_schedule_rle", piece, f"must be such as 32x28 ({row.location})")
         runs.append((int(match[1]), int(match[2])))
     batch_size = row.integer("batch_size", 1)
     if runs[0][0] != batch_size:
-        raise InvalidInput("profile_bs_schedule_rle", text, f"must start at batch size {batch_size} ({row.place})")
+        raise InvalidInput("profile_bs_schedule_rle", text, f"must start at batch size {batch_size} ({row.location})")
     if "num_epochs" in row.cells and sum(epochs for _, epochs in runs) != row.integer("num_epochs", 1):
-        why = f"its epochs must add up to num_epochs, {row.cells['num_epochs']} ({row.place})"
+        why = f"its epochs must add up to num_epochs, {row.cells['num_epochs']} ({row.location})"
         raise InvalidInput("profile_bs_schedule_rle", text, why)
     return tuple(runs)
 
@@ -146,9 +146,9 @@ def _job_type(row: Row) -> tuple[str, int]:
     text = row.text("job_type")
     match = _JOB_TYPE.fullmatch(text)
     if match is None:
-        raise InvalidInput("job_type", text, f'must be such as "ResNet-18 (batch size 64)" ({row.place})')
+        raise InvalidInput("job_type", text, f'must be such as "ResNet-18 (batch size 64)" ({row.location})')
     model = match["model"]
     batch_size = _UNSTATED_BATCH_SIZE.get(model, 0) if match["batch_size"] is None else int(match["batch_size"])
     if batch_size < 1:
-        raise InvalidInput("job_type", text, f"names no batch size of at least 1 ({row.place})")
+        raise InvalidInput("job_type", text, f"names no batch size of at least 1 ({row.location})")
     return model, batch_size

@@ -1,4 +1,4 @@
-"""The workload generator: random traces with Shockwave's mix of job sizes, gangs and modes of adaptation."""
+"""Workload generator: random traces with Shockwave's mix of job sizes, gangs and modes of adaptation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SizeClass:
         as_real("max_gpu_hours", self.max_gpu_hours, above=self.min_gpu_hours)
 
 
-# The paper's classes (Shockwave, Section 8.1); it leaves the largest open, we end it at twice its start.
+# The paper's classes (Shockwave, Section 8.1). The paper gives the largest no upper end; here it is twice the lower.
 SIZE_CLASSES = (
     SizeClass(name="small", probability=0.72, min_gpu_hours=0.2, max_gpu_hours=8.0),
     SizeClass(name="medium", probability=0.2, min_gpu_hours=8.0, max_gpu_hours=16.0),
@@ -57,23 +57,24 @@ def generate_trace(
     ----------
     rng : numpy.random.Generator
     num_jobs : int
-        At least 1.
+        Number of jobs, at least 1.
     mean_interarrival_s : float
         Mean of the exponential gaps between arrivals, in seconds, at least 0 (0: all arrive at once). The first job
         arrives at 0.
     size_classes : sequence of SizeClass
-        GPU-time is drawn uniformly within the class drawn. Probabilities add up to 1.
+        Classes of GPU-time, which is drawn uniformly within the drawn class. Probabilities add up to 1.
     gpu_counts, gpu_probabilities : sequences of int and float
-        Gang widths; the default mix is that of the paper's released traces.
+        Gang sizes and their probabilities; the default mix is that of the paper's released traces.
     mode_probabilities : mapping of str to float, optional
         Shares of "static", "accordion" and "gns"; a third each by default. A mode left out has share 0.
     profiles : Profiles, optional
-        Whose models to draw, evenly among the (model, batch size) pairs with a rate on the gang; builtin by default.
+        Source of the models, drawn evenly among the (model, batch size) pairs with a rate on the gang; built-in by
+        default.
 
     Returns
     -------
     Trace
-        With total_epochs and the true schedule of each job, in order of arrival, ids 0 to num_jobs - 1.
+        Trace with total_epochs and the true schedule of each job, in order of arrival, ids 0 to num_jobs - 1.
 
     Raises
     ------
@@ -96,38 +97,38 @@ def generate_trace(
     if not size_classes:
         raise InvalidInput("size_classes", "[]", "must not be empty")
     class_shares = _shares("size_classes", [each.probability for each in size_classes])
-    widths = as_integers("gpu_counts", gpu_counts, minimum=1)
-    width_shares = _shares("gpu_probabilities", gpu_probabilities)
-    same_length(gpu_probabilities=width_shares, gpu_counts=widths)
+    gang_sizes = as_integers("gpu_counts", gpu_counts, minimum=1)
+    gang_size_shares = _shares("gpu_probabilities", gpu_probabilities)
+    same_length(gpu_probabilities=gang_size_shares, gpu_counts=gang_sizes)
     mode_shares = _mode_shares(mode_probabilities)
     profiles = Profiles.builtin() if profiles is None else profiles
 
-    # Every job takes the same draws in the same order whatever the arguments, so that changing one changes little.
+    # Every job uses the same draws in the same order for all arguments, so that changing one argument changes little.
     arrival_s = np.concatenate([[0.0], np.cumsum(rng.standard_exponential(count))[:-1] * mean])
     drawn_class = rng.choice(len(size_classes), size=count, p=class_shares)
     within = rng.random(count)
-    gangs = widths[rng.choice(len(widths), size=count, p=width_shares)]
+    gang_gpus = gang_sizes[rng.choice(len(gang_sizes), size=count, p=gang_size_shares)]
     modes = rng.choice(len(MODES), size=count, p=mode_shares)
     which = rng.random(count)
 
     low = np.array([each.min_gpu_hours for each in size_classes])[drawn_class]
     high = np.array([each.max_gpu_hours for each in size_classes])[drawn_class]
     gpu_s = 3600.0 * (low + within * (high - low))
-    model, batch_size, rate, samples = _configurations(profiles, gangs, which)
-    steps = np.maximum(1, np.rint(gpu_s / gangs * rate)).astype(np.int64)
+    model, batch_size, rate, samples = _configurations(profiles, gang_gpus, which)
+    steps = np.maximum(1, np.rint(gpu_s / gang_gpus * rate)).astype(np.int64)
     per_epoch = -(-samples // batch_size)
     epochs = -(-steps // per_epoch)
     schedule: list[Runs] = [
-        profiles.schedule(name, size, gang, MODES[mode], total)
-        for name, size, gang, mode, total in zip(
-            model, batch_size.tolist(), gangs.tolist(), modes.tolist(), epochs.tolist(), strict=True
+        profiles.schedule(name, size, gpus, MODES[mode], total)
+        for name, size, gpus, mode, total in zip(
+            model, batch_size.tolist(), gang_gpus.tolist(), modes.tolist(), epochs.tolist(), strict=True
         )
     ]
     return Trace(
         job_id=range(count),
         model=model,
         batch_size=batch_size,
-        num_gpus=gangs,
+        num_gpus=gang_gpus,
         mode=[MODES[mode] for mode in modes],
         total_steps=steps,
         arrival_s=arrival_s,
@@ -137,22 +138,22 @@ def generate_trace(
 
 
 def _configurations(
-    profiles: Profiles, gangs: NDArray[np.int64], which: NDArray[np.float64]
+    profiles: Profiles, gang_gpus: NDArray[np.int64], which: NDArray[np.float64]
 ) -> tuple[list[str], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
     """Pick a (model, batch size) for each job evenly among those that run on its gang."""
-    model = np.empty(len(gangs), dtype=object)
-    size = np.empty(len(gangs), dtype=np.int64)
-    rate = np.empty(len(gangs))
-    samples = np.empty(len(gangs), dtype=np.int64)
-    for gang in np.unique(gangs).tolist():
-        choices = profiles.configurations(gang)
+    model = np.empty(len(gang_gpus), dtype=object)
+    size = np.empty(len(gang_gpus), dtype=np.int64)
+    rate = np.empty(len(gang_gpus))
+    samples = np.empty(len(gang_gpus), dtype=np.int64)
+    for gpus in np.unique(gang_gpus).tolist():
+        choices = profiles.configurations(gpus)
         if not choices:
-            raise InvalidInput("gpu_counts", gang, f"no model of profiles '{profiles.name}' has a rate on so many GPUs")
-        jobs = np.flatnonzero(gangs == gang)
+            raise InvalidInput("gpu_counts", gpus, f"no model of profiles '{profiles.name}' has a rate on so many GPUs")
+        jobs = np.flatnonzero(gang_gpus == gpus)
         pick = (which[jobs] * len(choices)).astype(np.int64)
         model[jobs] = np.array([name for name, _ in choices], dtype=object)[pick]
         size[jobs] = np.array([batch_size for _, batch_size in choices])[pick]
-        rate[jobs] = np.array([profiles.steps_per_s(name, batch_size, gang) for name, batch_size in choices])[pick]
+        rate[jobs] = np.array([profiles.steps_per_s(name, batch_size, gpus) for name, batch_size in choices])[pick]
         samples[jobs] = np.array([profiles.dataset_sizes[name] for name, _ in choices])[pick]
     return model.tolist(), size, rate, samples
 

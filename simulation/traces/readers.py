@@ -1,4 +1,4 @@
-"""Readers of trace files, with every fault named by column and line, and the writer of Shockwave's CSV."""
+"""Readers of trace files, whose errors name column and line, and the writer of Shockwave's CSV."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from .trace import Trace, schedule_text
 
 
 def read_trace(path: str | Path) -> Trace:
-    """Read a trace in any format: a tab in the first line that is not blank means Gavel's, duration_s in it durations.
+    """Read a trace in any of the three formats.
 
-    Of a trace of durations this is the one without measured rates: it goes with the profiles that `read_durations`
-    returns beside it, and with no others.
+    A tab in the first line that is not blank marks Gavel's format, a column duration_s or submit_time_s a CSV of
+    durations. A trace of durations is read without measured rates and is valid only with the profiles that
+    `read_durations` returns.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be read, is empty, or holds a fault (see the three readers).
+        If the file cannot be read, is empty, or is malformed (see the three readers).
     """
     return Trace.read(path)
 
@@ -34,13 +35,13 @@ def read_shockwave(path: str | Path) -> Trace:
 
     Columns needed: job_id, model, batch_size, scale_factor (GPUs), mode, total_steps (at that batch size) and
     arrival_time_s. Used where present: num_epochs, steps_per_epoch (must agree with the two others),
-    priority_weight, and profile_bs_schedule_rle ("32x28 256x64": 28 epochs at 32, then 64 at 256). Other columns do
-    not describe the job and are not read.
+    priority_weight, and profile_bs_schedule_rle ("32x28 256x64": 28 epochs at 32, then 64 at 256). Other columns
+    are not read.
 
     Raises
     ------
     InvalidInput
-        Naming column, value, file and line.
+        If the file is malformed; the message names column, value, file and line.
     """
     return Trace.of(shockwave_columns(path))
 
@@ -51,62 +52,64 @@ def read_gavel(path: str | Path) -> Trace:
     Gavel's 10 columns: job_type, command, working_directory, num_steps_arg, needs_data_dir, total_steps,
     scale_factor, priority_weight, SLO, arrival_time; every job is static. Shockwave's 12 put mode before
     priority_weight and duration before arrival_time. job_type is such as "ResNet-18 (batch size 64)". Job ids count
-    lines from 0. Command, data paths, SLO and duration do not describe the work and are not kept; epochs and
-    batch-size schedules follow from the profiles.
+    lines from 0. Command, data paths, SLO and duration are not kept; epochs and batch-size schedules follow
+    from the profiles.
 
     Raises
     ------
     InvalidInput
-        Naming column, value, file and line; a line with another number of columns is refused.
+        If the file is malformed or a line has another number of columns; the message names column, value, file and
+        line.
     """
     return Trace.of(gavel_columns(path))
 
 
 def read_durations(path: str | Path, profiles: Profiles | None = None) -> tuple[Trace, Profiles]:
-    """Read a CSV of durations, and the profiles under which its jobs take them. All jobs are static.
+    """Read a CSV of durations, and the profiles under which its jobs have these durations. All jobs are static.
 
     Parameters
     ----------
     path : path
         A CSV file with a header, plain or compressed (.gz). Columns needed: job_id, submit_time_s (seconds from any
-        moment; kept as they are, and need not be in order), duration_s (alone, on the GPUs asked for), num_gpus and
+        moment; kept unchanged, in any order), duration_s (run time alone on the requested GPUs), num_gpus and
         model (any label). Used where present: batch_size, and work_gpu_s, which must be duration_s x num_gpus; their
         cells may be empty. Other columns are not read.
     profiles : Profiles, optional
-        Measured rates. They must know every model at its batch size and GPUs; where the file has no batch size, the
-        only one that they know there.
+        Measured rates, which must cover every model at its batch size and GPUs. Where the file has no batch size, the
+        profiles must have exactly one for the model on these GPUs.
 
     Returns
     -------
     Trace
-        With `profiles`, steps are duration x rate and epochs duration / time of one, each to the nearest whole number
-        of at least 1. Without, times are whole seconds, the nearest and at least 1, and a step is a GPU-second.
+        Trace of the jobs. With `profiles`, steps are duration x rate and epochs duration / epoch time, each rounded to
+        a whole number of at least 1. Without, times are rounded to whole seconds of at least 1, and a step is a
+        GPU-second.
     Profiles
-        Those given, or the file's own: a gang of g GPUs makes g steps per second, an epoch takes one second, and a
-        model on so many GPUs is a model of its own, such as "VGG on 4 GPUs". Batch sizes are 1: the duration has them
-        in it.
+        Given profiles, or those derived from the file: a gang of g GPUs runs g steps per second, an epoch takes one
+        second, and each pair of model and GPU count is a model of its own, such as "VGG on 4 GPUs". Batch sizes are 1,
+        since the duration already includes their effect.
 
     Raises
     ------
     InvalidInput
-        Naming column, value, file and line.
+        If the file is malformed; the message names column, value, file and line.
 
     Notes
     -----
-    `isolated_s` counts whole epochs, as of every trace, so it is within half an epoch of duration_s (of less than half
-    an epoch: one): without `profiles` within 0.5 s.
+    `exclusive_s` counts whole epochs, so it differs from duration_s by at most half an epoch (by less than one epoch if
+    duration_s is below half an epoch); without `profiles` by at most 0.5 s.
     """
     columns, profiles = duration_columns(path, profiles)
     return Trace.of(columns), profiles
 
 
 def write_shockwave(trace: Trace, path: str | Path) -> None:
-    """Write a trace as the CSV that `read_shockwave` reads, whole or not at all.
+    """Write a trace as the CSV that `read_shockwave` reads. The file is written completely or not at all.
 
     Raises
     ------
     InvalidInput
-        If an id is text that reads back as a number or loses its blanks ("7", " a").
+        If an id is text that would be read back as a number or without its blanks ("7", " a").
     """
     for index, value in enumerate(trace.job_id):
         if as_id(str(value).strip()) != value:

@@ -1,4 +1,4 @@
-"""Where the jobs of a trace stand in its file, so that a fault found later still names line and column."""
+"""Lines and columns of the jobs of a trace in its file, for errors that are found after reading."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ...formulations.errors import InvalidInput
 
 @dataclass(frozen=True)
 class TraceSource:
-    """A trace file, as error messages name it.
+    """Trace file as error messages name it.
 
     Parameters
     ----------
     file : str
-        Its name.
+        Name of the file.
     lines : sequence of int, length N
-        The line of each job, from 1.
+        Line of each job, from 1.
     columns : mapping of str to str
-        The file's column for each field of `Trace`, as far as the names differ.
+        Column of the file for each field of `Trace`, where the names differ.
     """
 
     file: str
@@ -27,13 +27,13 @@ class TraceSource:
     columns: Mapping[str, str]
 
     def select(self, indices: Sequence[int]) -> TraceSource:
-        """Return the places of some jobs, by position."""
+        """Return the source of some jobs, by trace index."""
         return replace(self, lines=[self.lines[i] for i in indices])
 
     def locate(self, error: InvalidInput) -> InvalidInput:
-        """Return the error with column and line instead of the job's position; as it is if it has none.
+        """Return the error with column and line instead of the trace index; unchanged if it has no index.
 
-        The error must be about the trace: its first index is taken for a position of a job.
+        The error must concern the trace: its first index is taken as a trace index.
         """
         if error.index is None or not 0 <= error.index[0] < len(self.lines):
             return error

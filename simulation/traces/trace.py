@@ -1,4 +1,4 @@
-"""The trace: which jobs arrive when, what they train, and on how many GPUs."""
+"""Trace of jobs: arrivals, models, gangs and amounts of work."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ class Trace:
     Parameters
     ----------
     job_id : sequence of str or int, length N
-        Unique.
+        Unique ids.
     model : sequence of str, length N
         Name of the model in the profiles.
     batch_size : array_like of int, shape (N,), optional
         Samples per GPU and step when the job starts, at least 1; 1 by default.
     num_gpus : array_like of int, shape (N,)
-        GPUs the job needs, all at once, at least 1.
+        GPUs that the job needs simultaneously (its gang), at least 1.
     mode : sequence of str, length N, optional
-        How the batch size adapts: "static", "accordion" or "gns"; static by default.
+        Mode of batch-size adaptation: "static", "accordion" or "gns"; static by default.
     total_steps : array_like of int, shape (N,), optional
-        Steps at the initial batch size, at least 1. By default those of `duration_s`: one for each GPU-second of its
-        whole seconds.
+        Steps at the initial batch size, at least 1. By default derived from `duration_s`: one for each GPU-second,
+        in whole seconds.
     arrival_s : array_like of float, shape (N,)
         Seconds from the trace's start, at least 0.
     weight : array_like of float, shape (N,), optional
         Priority, positive; 1 by default.
     total_epochs : array_like of int, shape (N,), optional
-        Passes over the data set, at least 1. None where the file does not say: profiles then do.
+        Passes over the data set, at least 1. None: derived from the profiles.
     schedule : sequence of sequence of (int, int), length N, optional
-        The true (batch size, epochs) stretches of each job, the first at the initial batch size; the epochs of a job
-        add up to its total_epochs. None where the file does not say: the profiles' rules then do.
+        True (batch size, epochs) stretches of each job, the first at the initial batch size; the epochs of a job add
+        up to its total_epochs. None: derived from the profiles' rules.
     duration_s : array_like of float, shape (N,), optional
-        The exact seconds that the job runs alone on its `num_gpus`, positive. None where the file does not say.
+        Exact run time alone on `num_gpus` GPUs, in seconds, positive. None: unknown.
     size_s : array_like of float, shape (N,), optional
-        The exact seconds that the job runs alone on one GPU (its size), positive. None where the file does not say.
+        Exact run time alone on one GPU (the job's size), in seconds, positive. None: unknown.
     min_gpus : array_like of int, shape (N,), optional
-        Least GPUs that the job can run on where an engine divides GPUs, at least 1 and at most `num_gpus`; 1 by
+        Least GPUs on which the job can run in an engine that divides GPUs, at least 1 and at most `num_gpus`; 1 by
         default.
     source : TraceSource, optional
-        Where the jobs stand in a file, for errors that are found later; the readers set it.
+        Lines of the jobs in a file, for errors that are found after reading; set by the readers.
 
     Raises
     ------
@@ -68,7 +68,7 @@ class Trace:
     model: Sequence[str]
     num_gpus: NDArray[np.int64]
     arrival_s: NDArray[np.float64]
-    # Those that are None by default hold values once constructed.
+    # The constructor replaces a default of None by values in these fields.
     batch_size: NDArray[np.int64] = None  # type: ignore[assignment]
     mode: Sequence[str] = None  # type: ignore[assignment]
     total_steps: NDArray[np.int64] = None  # type: ignore[assignment]
@@ -155,7 +155,7 @@ class Trace:
         return len(self.job_id)
 
     def select(self, indices: Sequence[int] | NDArray[np.integer[Any]] | NDArray[np.bool_]) -> Trace:
-        """Return the trace of some jobs, in the order given: positions, or a mask of shape (N,)."""
+        """Return the trace of some jobs in the given order: trace indices, or a mask of shape (N,)."""
         chosen = np.arange(len(self))[np.asarray(indices)]
         epochs = self.total_epochs
         return Trace(
@@ -176,9 +176,9 @@ class Trace:
         )
 
     def locate(self, error: InvalidInput) -> InvalidInput:
-        """Return an error about a job of this trace, by its position, as one that names the file's column and line.
+        """Return an error about a job of this trace with the file's column and line instead of the trace index.
 
-        A trace that was not read from a file, and an error without an index, leave it as it is.
+        The error is unchanged if the trace was not read from a file or the error has no index.
         """
         return error if self.source is None else self.source.locate(error)
 
@@ -207,7 +207,7 @@ class Trace:
 
     @classmethod
     def of(cls, columns: Mapping[str, Any]) -> Trace:
-        """Return the trace of these fields; a fault in one read from a file names the file's column and line."""
+        """Return the trace with these fields; errors of a trace from a file name the file's column and line."""
         try:
             return cls(**columns)
         except InvalidInput as error:
@@ -220,8 +220,8 @@ class Trace:
 
         See Also
         --------
-        read_trace : the same as a function.
-        read_shockwave, read_durations, read_gavel : the three formats.
+        read_trace : Equivalent function.
+        read_shockwave, read_durations, read_gavel : Readers of the three formats.
         """
         return Trace.of(trace_columns(path))
 
@@ -249,9 +249,9 @@ def _runs(index: int, runs: Any) -> Runs:
         raise InvalidInput("schedule", runs, "must be a sequence of (batch size, epochs)", index=index) from None
     if not pairs:
         raise InvalidInput("schedule", "()", "must not be empty", index=index)
-    for place, pair in enumerate(pairs):
+    for position, pair in enumerate(pairs):
         for value in pair:
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise InvalidInput("schedule", pair, "must be whole numbers of at least 1", index=(index, place))
+                raise InvalidInput("schedule", pair, "must be whole numbers of at least 1", index=(index, position))
         whole.append((int(pair[0]), int(pair[1])))
     return tuple(whole)

@@ -1,4 +1,4 @@
-"""Trajectories: the batch sizes a traced job really takes, and the time each takes in isolation."""
+"""Trajectories of batch sizes of traced jobs, and the time that they take on the whole gang."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .trace import Trace
 
 
 def trajectory(trace: Trace, index: int, profiles: Profiles) -> Runs:
-    """Return one job's (batch size, epochs) stretches: the trace's own if it has them, else by the profiles' rules.
+    """Return one job's (batch size, epochs) stretches, from the trace if it has them, otherwise by the profiles' rules.
 
-    Neighbouring stretches of one size are joined.
+    Adjacent stretches of one size are merged.
 
     Raises
     ------
     InvalidInput
-        If the profiles do not know the job's model; the message names the job's position in the trace.
+        If the profiles lack the job's model; the error holds the trace index of the job.
     """
     if trace.schedule is not None:
         joined: list[tuple[int, int]] = []
@@ -41,13 +41,13 @@ def trajectory(trace: Trace, index: int, profiles: Profiles) -> Runs:
 
 
 def epoch_seconds(trace: Trace, index: int, profiles: Profiles, runs: Runs) -> dict[int, float]:
-    """Return one job's isolated seconds per epoch at every batch size of `runs` and every other one it may take.
+    """Return one job's seconds per epoch on its whole gang at every batch size of `runs` and every other it may have.
 
     Raises
     ------
     InvalidInput
-        If the profiles have no rate for a size in `runs`. A size that the mode allows, that the job never takes and
-        that has no rate is left out.
+        If the profiles have no rate for a size in `runs`. A size outside `runs` that the mode allows and
+        that has no rate is omitted.
     """
     model, gpus = trace.model[index], int(trace.num_gpus[index])
     allowed = profiles.batch_sizes(model, int(trace.batch_size[index]), gpus, trace.mode[index])
@@ -58,10 +58,10 @@ def epoch_seconds(trace: Trace, index: int, profiles: Profiles, runs: Runs) -> d
         raise InvalidInput(error.field, error.value, error.why, index=index) from None
 
 
-def isolated_s(trace: Trace, profiles: Profiles) -> NDArray[np.float64]:
-    """Return each job's run time alone on its own GPUs along its true trajectory, shape (N,), in seconds.
+def exclusive_s(trace: Trace, profiles: Profiles) -> NDArray[np.float64]:
+    """Return each job's run time alone on its whole gang along its true trajectory, shape (N,), in seconds.
 
-    This is the denominator of finish-time fairness before contention (Shockwave, Section 8.1).
+    Finish-time fairness divides by this time, multiplied by the contention (Shockwave, Section 8.1).
     """
     seconds = np.empty(len(trace))
     for index in range(len(trace)):
@@ -69,3 +69,7 @@ def isolated_s(trace: Trace, profiles: Profiles) -> NDArray[np.float64]:
         epoch_s = epoch_seconds(trace, index, profiles, runs)
         seconds[index] = sum(epochs * epoch_s[size] for size, epochs in runs)
     return seconds
+
+
+# Former name. The time on an isolated share of the cluster is a different quantity (`FinishTimeFairness.isolated_s`).
+isolated_s = exclusive_s

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shared_data import SHOCKWAVE
 
 import equipoise as eq
-from equipoise.simulation import Profiles, Trace, generate_trace, isolated_s, snapshot
+from equipoise.simulation import Profiles, Trace, exclusive_s, generate_trace, snapshot
 
 DATA = SHOCKWAVE
 
@@ -112,7 +112,7 @@ def test_regimes_add_up_to_the_true_trajectory(trace, at_s, gpus):
 @given(traces(), st.integers(0, 60), st.integers(4, 9))
 def test_no_more_service_than_the_cluster_has_and_all_of_it_while_demand_lasts(trace, at_s, gpus):
     states = {state.id: state for state in snapshot(trace, at_s=at_s, gpus=gpus, profiles=PROFILES)}
-    work = isolated_s(trace, PROFILES)
+    work = exclusive_s(trace, PROFILES)
     arrived = [i for i in range(len(trace)) if trace.arrival_s[i] <= at_s]
     served = sum(int(trace.num_gpus[i]) * (states[i].attained_s if i in states else work[i]) for i in arrived)
     first = min([trace.arrival_s[i] for i in arrived], default=at_s)
@@ -241,7 +241,7 @@ def test_a_large_snapshot_keeps_conservation():
     profiles = Profiles.builtin()
     at_s = float(trace.arrival_s[-1])
     states = {state.id: state for state in snapshot(trace, at_s=at_s, gpus=256, profiles=profiles)}
-    work = isolated_s(trace, profiles)
+    work = exclusive_s(trace, profiles)
     served = sum(int(trace.num_gpus[i]) * (states[i].attained_s if i in states else work[i]) for i in range(len(trace)))
     assert 0 < len(states) < 3000
     assert served <= 256 * at_s * (1 + 1e-12)
@@ -253,7 +253,7 @@ def test_a_large_snapshot_keeps_conservation():
 def test_the_published_trace_at_6000_s():
     trace, profiles = Trace.read(DATA / "trace_120.csv"), Profiles.read(DATA)
     states = snapshot(trace, at_s=6000.0, gpus=32, profiles=profiles)
-    work = isolated_s(trace, profiles)
+    work = exclusive_s(trace, profiles)
     by_id = {state.id: state for state in states}
     served = sum(int(g) * (by_id[i].attained_s if i in by_id else work[i]) for i, g in enumerate(trace.num_gpus))
     # The cluster has been full since demand first reached 32 GPUs.

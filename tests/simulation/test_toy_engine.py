@@ -19,8 +19,8 @@ from equipoise.simulation import (
     Profiles,
     SimulationInterrupted,
     SimulationResult,
+    exclusive_s,
     generate_trace,
-    isolated_s,
     simulate,
 )
 from equipoise.simulation.results.plots import gpu_shares, schedule_picture, utilisation_picture
@@ -30,7 +30,7 @@ from equipoise.simulation.results.plots import gpu_shares, schedule_picture, uti
 ENGINE = """
 from dataclasses import dataclass
 import numpy as np
-from equipoise.simulation import CallLog, Engine, Evidence, SimulationResult, isolated_s
+from equipoise.simulation import CallLog, Engine, Evidence, SimulationResult, exclusive_s
 from equipoise.simulation.results.interrupt import play
 from equipoise.simulation.results.timeline import Levels, StretchLog
 
@@ -44,7 +44,7 @@ class ToyRules:
 
 
 def run(trace, policy, *, cluster, speeds, rules, on_step, record):
-    return play(ToyRun(trace, policy, cluster, isolated_s(trace, speeds), rules, record), len(trace), on_step)
+    return play(ToyRun(trace, policy, cluster, exclusive_s(trace, speeds), rules, record), len(trace), on_step)
 
 
 class ToyRun:
@@ -182,7 +182,7 @@ def test_an_engine_that_is_in_no_table_is_simulated(toy):
     result = simulate(TRACE, policy.ToyFifo(), engine=engine.ROW, cluster=cluster, speeds=Profiles.builtin())
     assert type(result) is SimulationResult
     assert (result.engine, result.policy, result.cluster, result.gpus) == ("toy", "toy-fifo", cluster, 8)
-    assert np.array_equal(result.exclusive_s, isolated_s(TRACE, Profiles.builtin()))
+    assert np.array_equal(result.exclusive_s, exclusive_s(TRACE, Profiles.builtin()))
     # The GPU-seconds of the work are those of the levels and of the stretches.
     work = float((result.exclusive_s * TRACE.num_gpus).sum())
     levels, stretches = result.levels, result.stretches
@@ -293,7 +293,7 @@ def test_the_command_knows_which_engine_has_which_policy(installed):
     assert "fifo,las,toy-fifo;" in shown
     assert "rounds,toy." in shown
     _, said = command(installed, "simulate", "generated:3", "--policy", "toy-fifo", "--engine", "rounds", code=2)
-    assert "name = 'toy-fifo': it is a policy of toy; those of rounds are shockwave" in said
+    assert "name = 'toy-fifo': it is a policy of toy; the policies of rounds are shockwave" in said
     shown, _ = command(installed, "simulate", "generated:3", "--gpus", 2, "--policy", "las", "--json")
     assert json.loads(shown)["engine"] == "rounds"
 

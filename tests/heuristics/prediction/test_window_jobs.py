@@ -8,7 +8,7 @@ from shared_data import SHOCKWAVE
 
 import equipoise as eq
 from equipoise.heuristics import PREDICTORS, planned_ftf, predict, predicted_total_s, window_job
-from equipoise.simulation import JobState, Profiles, Trace, generate_trace, isolated_s, snapshot
+from equipoise.simulation import JobState, Profiles, Trace, exclusive_s, generate_trace, snapshot
 
 JOB = JobState(
     id="a",
@@ -70,7 +70,7 @@ def test_the_oracles_total_is_the_isolated_run_time_of_the_whole_trajectory():
     profiles = Profiles.builtin()
     trace = generate_trace(np.random.default_rng(6), num_jobs=40, profiles=profiles)
     states = snapshot(trace, at_s=float(trace.arrival_s.max()), gpus=32, profiles=profiles)
-    alone = dict(zip(trace.job_id, isolated_s(trace, profiles), strict=True))
+    alone = dict(zip(trace.job_id, exclusive_s(trace, profiles), strict=True))
     assert [predicted_total_s(state, "oracle") for state in states] == pytest.approx([alone[s.id] for s in states])
 
 

@@ -26,9 +26,9 @@ def no_state():
 
 def job(place, **given):
     fields = {
-        "id": place, "place": place, "gpus": 1, "model": "m", "mode": "static", "weight": 1.0,
+        "id": place, "trace_index": place, "gpus": 1, "model": "m", "mode": "static", "weight": 1.0,
         "arrival_s": 10.0 * place, "batch_size": 32, "initial_batch_size": 32, "steps_run": 0, "total_steps": 1000,
-        "steps_per_epoch": 100, "rates": np.array([2.0]), "attained_s": 0.0, "running": False, "know": no_state,
+        "steps_per_epoch": 100, "rates": np.array([2.0]), "attained_s": 0.0, "running": False, "make_state": no_state,
     }  # fmt: skip
     return RoundJob(**fields | given)
 
@@ -248,12 +248,12 @@ def test_a_larger_batch_counts_as_progress_only_as_the_artifact_has_it(count_res
 
 def test_allox_takes_the_short_jobs_first_and_keeps_them():
     short, long = job(0, total_steps=100), job(1, total_steps=5000)
-    one = state([long, replace(short, place=2, id=2)], gpus=(1,))
+    one = state([long, replace(short, trace_index=2, id=2)], gpus=(1,))
     policy = make_policy("allox", alpha=1.0)
     assert policy.decide(one).values.tolist() == [[0.0], [1.0]]
     # A shorter one comes, and waits: what is given is kept.
     shorter = job(3, total_steps=10)
-    assert policy.decide(state([long, replace(short, place=2, id=2), shorter], gpus=(1,))).values.tolist() == [
+    assert policy.decide(state([long, replace(short, trace_index=2, id=2), shorter], gpus=(1,))).values.tolist() == [
         [0.0], [1.0], [0.0],
     ]  # fmt: skip
     assert policy.decide(state([long, shorter], gpus=(1,))).values.tolist() == [[0.0], [1.0]]

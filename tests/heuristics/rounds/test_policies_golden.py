@@ -78,9 +78,10 @@ def state_of(call):
     columns = (call["job_id"], call["scale_factor"], call["throughput"], call["steps_remaining"])
     jobs = tuple(
         RoundJob(
-            id=name, place=name, gpus=gang, model="m", mode="static", weight=1.0, arrival_s=call["time_s"] - since,
+            id=name, trace_index=name, gpus=gang, model="m", mode="static", weight=1.0,
+            arrival_s=call["time_s"] - since,
             batch_size=1, initial_batch_size=1, steps_run=0, total_steps=steps, steps_per_epoch=1,
-            rates=np.array([rate]), attained_s=0.0, running=False, know=no_state,
+            rates=np.array([rate]), attained_s=0.0, running=False, make_state=no_state,
         )
         for name, gang, rate, steps, since in zip(*columns, call["time_since_arrival_s"], strict=True)
     )  # fmt: skip

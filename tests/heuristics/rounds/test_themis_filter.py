@@ -30,7 +30,7 @@ def job(name, gpus=1, *, waited_s=0.0, attained_s=0.0, rates=(1.0,), place=0, we
     )
     return RoundJob(
         id=name,
-        place=place,
+        trace_index=place,
         gpus=gpus,
         model="m",
         mode="static",
@@ -44,7 +44,7 @@ def job(name, gpus=1, *, waited_s=0.0, attained_s=0.0, rates=(1.0,), place=0, we
         rates=np.array(rates),
         attained_s=attained_s,
         running=False,
-        know=lambda: known,
+        make_state=lambda: known,
     )
 
 

@@ -45,7 +45,7 @@ def test_the_variants_program_reaches_the_recorded_optima(index):
     column = {name: np.asarray(fixture[name], dtype=float) for name in fixture if name not in ("results", "gpus")}
     program = counts_program(
         ArtifactJobs(
-            gangs=np.asarray(fixture["gpus"]),
+            gang_gpus=np.asarray(fixture["gpus"]),
             total_epochs=column["num_epochs"],
             finished_epochs=column["epoch_progress"],
             epoch_s=column["epoch_duration_s"],

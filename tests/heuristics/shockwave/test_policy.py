@@ -35,9 +35,9 @@ def round_job(place, *, gpus=1, epochs=20, finished=0, epoch_s=60.0, arrival_s=0
         waiting_s=time_s - arrival_s - attained_s, running=running,
     )  # fmt: skip
     return RoundJob(
-        id=place, place=place, gpus=gpus, model="m", mode="static", weight=1.0, arrival_s=arrival_s, batch_size=32,
-        initial_batch_size=32, steps_run=100 * finished, total_steps=100 * epochs, steps_per_epoch=100,
-        rates=np.array([100.0 / epoch_s]), attained_s=attained_s, running=running, know=lambda: state,
+        id=place, trace_index=place, gpus=gpus, model="m", mode="static", weight=1.0, arrival_s=arrival_s,
+        batch_size=32, initial_batch_size=32, steps_run=100 * finished, total_steps=100 * epochs, steps_per_epoch=100,
+        rates=np.array([100.0 / epoch_s]), attained_s=attained_s, running=running, make_state=lambda: state,
     )  # fmt: skip
 
 
@@ -377,7 +377,7 @@ def test_the_released_prediction_by_hand():
 def test_the_variants_program_by_hand():
     # One GPU, two rounds of 100 s; both jobs have 4 epochs of 50 s: 2 rounds for one, or 1 each.
     jobs = ArtifactJobs(
-        gangs=np.array([1, 1]), total_epochs=np.array([4.0, 4.0]), finished_epochs=np.zeros(2),
+        gang_gpus=np.array([1, 1]), total_epochs=np.array([4.0, 4.0]), finished_epochs=np.zeros(2),
         epoch_s=np.array([50.0, 50.0]), remaining_s=np.array([200.0, 200.0]), target_s=np.array([1e6, 1e6]),
     )  # fmt: skip
     from equipoise.solvers.solve import solve

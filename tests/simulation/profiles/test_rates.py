@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from shared_data import SHOCKWAVE
 
 import equipoise as eq
-from equipoise.simulation import CriticalEpochs, Profiles, Trace, isolated_s
+from equipoise.simulation import CriticalEpochs, Profiles, Trace, exclusive_s
 from equipoise.simulation.traces import trajectory
 
 DATA = SHOCKWAVE
@@ -49,7 +49,7 @@ def test_isolated_run_times_are_the_published_exclusive_durations():
     trace, profiles = Trace.read(DATA / "trace_120.csv"), Profiles.read(DATA)
     with (DATA / "trace_120.csv").open(encoding="utf-8") as file:
         exclusive = [float(row["exclusive_duration_s"]) for row in csv.DictReader(file)]
-    np.testing.assert_allclose(isolated_s(trace, profiles), exclusive, rtol=1e-12)
+    np.testing.assert_allclose(exclusive_s(trace, profiles), exclusive, rtol=1e-12)
 
 
 @published
@@ -145,11 +145,11 @@ def test_a_missing_folder_or_file_is_named(tmp_path):
 
 def test_what_is_not_known_is_said_with_what_is(tmp_path):
     profiles = Profiles.read(folder(tmp_path), cluster="east")
-    with pytest.raises(eq.InvalidInput, match="model = 'BERT': no throughput in profiles 'east', which know LM"):
+    with pytest.raises(eq.InvalidInput, match="model = 'BERT': no throughput in profiles 'east', which have LM"):
         profiles.steps_per_s("BERT", 10, 1)
     with pytest.raises(eq.InvalidInput, match=re.escape("batch_size, num_gpus = (40, 1): no throughput of LM")):
         profiles.steps_per_s("LM", 40, 1)  # the file's rate of 0 says that it was not measured
-    with pytest.raises(eq.InvalidInput, match=re.escape("know (10, 1), (20, 1)")):
+    with pytest.raises(eq.InvalidInput, match=re.escape("have (10, 1), (20, 1)")):
         profiles.epoch_s("LM", 10, 2)
     with pytest.raises(eq.InvalidInput, match="model = 'BERT': no data set size"):
         profiles.total_epochs("BERT", 10, 5)

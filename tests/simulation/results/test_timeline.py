@@ -40,7 +40,7 @@ def test_levels_are_the_rounds_and_stretches_the_runs(policy):
     for row in range(len(stretches)):
         inside = rounds[(rounds["start_s"] >= stretches.start_s[row]) & (rounds["end_s"] <= stretches.end_s[row])]
         for number in inside["round"]:
-            key = number, TRACE.job_id[stretches.place[row]]
+            key = number, TRACE.job_id[stretches.trace_index[row]]
             assert key not in held
             held[key] = tuple(ids[row].tolist()), stretches.gpu_type[row]
     offset = {"old": 0, "new": 8}
@@ -129,7 +129,7 @@ def test_the_log_ends_what_is_open_and_leaves_out_what_starts_too_late():
     log.start(3, 6.0, 1.0)
     log.start(0, 9.0, 1.0)
     found = log.stretches(9.0)
-    assert found.place.tolist() == [3, 1, 3]
+    assert found.trace_index.tolist() == [3, 1, 3]
     assert found.start_s.tolist() == [0.0, 2.0, 6.0]
     assert found.end_s.tolist() == [4.0, 9.0, 9.0]
     assert found.gpus.tolist() == [1.5, 0.5, 1.0]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shared_data import DATA
 
 import equipoise as eq
-from equipoise.simulation import Profiles, ReplayedSchedule, RoundRules, Trace, isolated_s, read_durations
+from equipoise.simulation import Profiles, ReplayedSchedule, RoundRules, Trace, exclusive_s, read_durations
 from equipoise.simulation.rounds.engine import simulate_rounds
 from equipoise.simulation.traces.durations import is_duration_trace
 
@@ -48,7 +48,7 @@ def test_steps_are_gpu_seconds_and_epochs_seconds(tmp_path):
     assert trace.arrival_s.tolist() == [0.0, 5.5, 9.0]
     assert trace.num_gpus.tolist() == [1, 4, 1]
     assert set(trace.mode) == {"static"}
-    assert isolated_s(trace, profiles).tolist() == [600.0, 90.0, 33.0]
+    assert exclusive_s(trace, profiles).tolist() == [600.0, 90.0, 33.0]
     for model, gang in (("LM on 1 GPU", 1), ("LM on 4 GPUs", 4)):
         assert profiles.steps_per_s(model, 1, gang) == gang
         assert profiles.epoch_s(model, 1, gang) == 1.0
@@ -77,7 +77,7 @@ def test_isolated_times_are_the_durations(tmp_path_factory, jobs):
     path.write_text("\n".join([HEADER, *lines]), encoding="utf-8")
     trace, profiles = read_durations(path)
     durations = np.array([job[0] for job in jobs])
-    assert np.all(np.abs(isolated_s(trace, profiles) - np.maximum(durations, 1.0)) <= 0.5)
+    assert np.all(np.abs(exclusive_s(trace, profiles) - np.maximum(durations, 1.0)) <= 0.5)
     assert trace.arrival_s.tolist() == [job[1] for job in jobs]
     assert trace.num_gpus.tolist() == [job[2] for job in jobs]
 
@@ -94,8 +94,8 @@ def test_with_profiles_steps_are_the_duration_at_their_rate(tmp_path_factory, se
     assert trace.batch_size.tolist() == [size]
     assert abs(trace.total_steps[0] - seconds * profiles.steps_per_s(model, size, gang)) <= 0.5
     epoch_s = profiles.epoch_s(model, size, gang)
-    assert isolated_s(trace, profiles)[0] == pytest.approx(epoch_s * trace.total_epochs[0], rel=1e-12)
-    assert abs(isolated_s(trace, profiles)[0] - max(seconds, epoch_s)) <= epoch_s * 0.5000001
+    assert exclusive_s(trace, profiles)[0] == pytest.approx(epoch_s * trace.total_epochs[0], rel=1e-12)
+    assert abs(exclusive_s(trace, profiles)[0] - max(seconds, epoch_s)) <= epoch_s * 0.5000001
 
 
 def test_an_empty_batch_size_is_the_only_one_that_the_profiles_know(tmp_path):
@@ -109,7 +109,7 @@ def test_an_empty_batch_size_is_the_only_one_that_the_profiles_know(tmp_path):
     trace, _ = read_durations(path, profiles)
     assert trace.batch_size.tolist() == [4]
     assert trace.total_steps.tolist() == [250]
-    assert isolated_s(trace, profiles)[0] == 100.0
+    assert exclusive_s(trace, profiles)[0] == 100.0
     path = write(tmp_path, ["1,0,100,1,A3C,,100", "2,0,100,1,LM,,100"])
     message = fault(path, profiles)
     assert message.startswith("batch_size = ''")
@@ -227,7 +227,7 @@ def test_published_traces_take_their_durations(name):
     assert len(trace) == FILES[name]
     with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
         durations = np.array([float(row["duration_s"]) for row in csv.DictReader(file)])
-    assert np.abs(isolated_s(trace, profiles) - durations).max() <= 0.5
+    assert np.abs(exclusive_s(trace, profiles) - durations).max() <= 0.5
     assert Trace.read(path).total_steps.tolist() == trace.total_steps.tolist()
 
 
@@ -247,6 +247,6 @@ def test_a_published_trace_is_read_with_measured_rates(tmp_path):
     )
     assert len(trace) > 5
     own, own_profiles = read_durations(path)
-    wanted = isolated_s(own.select(known), own_profiles)
+    wanted = exclusive_s(own.select(known), own_profiles)
     epoch_s = [profiles.epoch_s(*job) for job in zip(trace.model, trace.batch_size, trace.num_gpus, strict=True)]
-    assert np.all(np.abs(isolated_s(trace, profiles) - wanted) <= np.array(epoch_s) / 2 + 0.5)
+    assert np.all(np.abs(exclusive_s(trace, profiles) - wanted) <= np.array(epoch_s) / 2 + 0.5)

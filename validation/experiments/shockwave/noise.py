@@ -100,11 +100,11 @@ class Misled:
         return self.policy.decide(replace(state, jobs=tuple(self._wrong(job) for job in state.jobs)))
 
     def _wrong(self, job: RoundJob) -> RoundJob:
-        return replace(job, know=lambda: self._believed(job))
+        return replace(job, make_state=lambda: self._believed(job))
 
     def _believed(self, job: RoundJob) -> JobState:
         true = job.state
-        rng = np.random.default_rng([self.seed, job.place])
+        rng = np.random.default_rng([self.seed, job.trace_index])
         # Regimes are counted from the job's last: the last one's error is the same at every moment.
         factors = 1.0 + self.noise * rng.uniform(-1.0, 1.0, size=16)
         slower = max(1.0 + self.noise * rng.uniform(-1.0, 1.0), 1e-3) if self.speeds else 1.0

@@ -18,7 +18,7 @@ from ....simulation.profiles.table import Profiles
 from ....simulation.rounds.engine import simulate_rounds
 from ....simulation.traces.generator import SizeClass, generate_trace
 from ....simulation.traces.trace import Trace
-from ....simulation.traces.trajectory import isolated_s
+from ....simulation.traces.trajectory import exclusive_s
 
 # A quarter of the paper's GPU-hours, so that a run takes seconds; the mix is the paper's.
 QUARTER_SIZES = (
@@ -150,7 +150,7 @@ def settings_rows(
 
 def makespan_bound_of(trace: Trace, gpus: int, profiles: Profiles) -> float:
     """Return the time before which no schedule ends: all work over all GPUs, or the last job's arrival and run."""
-    seconds = isolated_s(trace, profiles)
+    seconds = exclusive_s(trace, profiles)
     return max(float(trace.num_gpus @ seconds) / gpus, float((trace.arrival_s + seconds).max()))
 
 
@@ -158,7 +158,7 @@ def _run(trace: Trace, gpus: int, profiles: Profiles, options: Mapping[str, Any]
     result = simulate_rounds(trace, ShockwavePolicy(**options), gpus=gpus, profiles=profiles)
     metrics = result.metrics
     makespan = metrics["makespan_s"] / makespan_bound_of(trace, gpus, profiles)
-    jct = metrics["avg_jct_s"] / float(isolated_s(trace, profiles).mean())
+    jct = metrics["avg_jct_s"] / float(exclusive_s(trace, profiles).mean())
     worst, unfair = metrics["worst_ftf"], metrics["unfair_pct"]
     score = math.log(makespan) + math.log(jct) + math.log(max(1.0, worst)) + math.log1p(unfair / 100.0)
     return {

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from equipoise.cli.main import run
 from equipoise.formulations.errors import InvalidInput
 from equipoise.heuristics.registry import make_policy
-from equipoise.simulation import JobState, isolated_s
+from equipoise.simulation import JobState, exclusive_s
 from equipoise.simulation.rounds.policy import RoundJob
 from equipoise.validation.experiments.experiment import ExperimentOutcome, ExperimentSettings
 from equipoise.validation.experiments.page import outcome_page
@@ -197,7 +197,7 @@ def test_noise_keeps_the_epochs_and_is_the_same_at_every_moment(noise, seed, spe
             waiting_s=0.0,
         )
         given_ = dict.fromkeys(RoundJob.__dataclass_fields__)
-        return RoundJob(**given_ | {"id": 7, "place": 3, "know": lambda: known})
+        return RoundJob(**given_ | {"id": 7, "trace_index": 3, "make_state": lambda: known})
 
     misled = Misled(make_policy("las"), noise, seed, speeds)
     early = misled._believed(job(0.0, ((16, 20.0), (32, 30.0), (64, 50.0))))
@@ -209,7 +209,7 @@ def test_noise_keeps_the_epochs_and_is_the_same_at_every_moment(noise, seed, spe
     assert early.epoch_s == late.epoch_s
     assert speeds or early.epoch_s == {16: 30.0, 32: 20.0, 64: 15.0}
     if noise == 0.0:
-        assert early == job(0.0, ((16, 20.0), (32, 30.0), (64, 50.0))).know()
+        assert early == job(0.0, ((16, 20.0), (32, 30.0), (64, 50.0))).make_state()
 
 
 def test_workloads_are_the_same_for_the_same_seed_and_differ_in_what_is_asked():
@@ -313,7 +313,7 @@ def test_pollux_jobs_take_the_time_the_files_say_and_are_compared_trace_by_trace
     trace, profiles = traces["pollux_160_w1"]
     assert trace.job_id == ("b", "a")
     assert trace.arrival_s.tolist() == [0.0, 5.0]
-    assert isolated_s(trace, profiles) == pytest.approx([300.0, 600.0])
+    assert exclusive_s(trace, profiles) == pytest.approx([300.0, 600.0])
     assert gpus == 2  # 64 GPUs for 160 jobs; 4 asked for
     outcome = FIGURES["17"].run(setup)
     rows = {(row["trace"], row["policy"]): row for row in outcome.rows}
