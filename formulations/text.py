@@ -52,6 +52,6 @@ def gap_text(value: float) -> str:
     return f"{value:.1e}".replace("e-0", "e-").replace("-", "\N{MINUS SIGN}")
 
 
-def telling_digits(objective: float, bound: float | None) -> int:
-    """Return how many digits, of 4 to 8, tell objective and bound apart; 5 where none does."""
+def distinguishing_digits(objective: float, bound: float | None) -> int:
+    """Return how many digits, of 4 to 8, distinguish objective and bound; 5 where none does."""
     return next((n for n in range(4, 9) if bound is None or f"{objective:.{n}g}" != f"{bound:.{n}g}"), 5)

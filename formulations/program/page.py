@@ -10,7 +10,7 @@ import numpy as np
 
 from ..plotting import html
 from ..plotting.svg import Frame, document, legend, short, text, ticks
-from ..text import figure_text, gap_text, telling_digits
+from ..text import distinguishing_digits, figure_text, gap_text
 from .certificate import SolveCertificate
 
 # Rows of the plan's table; of a plan that has none, characters.
@@ -87,7 +87,7 @@ def render(certificate: SolveCertificate, plan: object, history: Sequence[Histor
 def proof_tiles(certificate: SolveCertificate) -> list[tuple[str, str, str]]:
     """Return the tiles of the objective and the gap as (name, figure, explanation)."""
     objective = math.nan if certificate.objective is None else certificate.objective
-    digits = telling_digits(objective, certificate.bound)
+    digits = distinguishing_digits(objective, certificate.bound)
     how = ", ".join((certificate.termination, certificate.backend, _wall_time(certificate.wall_time)))
     return [
         ("Objective", figure_text(objective, digits), f"bound {figure_text(certificate.bound, digits)}"),

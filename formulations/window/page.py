@@ -13,7 +13,7 @@ from ..plotting import html
 from ..plotting.svg import LIGHT, short
 from ..program.certificate import SolveCertificate
 from ..program.page import proof_tiles
-from ..text import figure_text, telling_digits
+from ..text import distinguishing_digits, figure_text
 from .data import WindowData
 
 # Beyond these a browser becomes slow; the page then shows the jobs of highest priority and the number it omits.
@@ -209,7 +209,7 @@ def _tiles(plan: ShownPlan) -> list[tuple[str, str, str]]:
 def _proof_tiles(objective: float, certificate: SolveCertificate | None) -> list[tuple[str, str, str]]:
     """Return the tiles of the objective and the gap: what the solve proved, if there is a certificate."""
     if certificate is None:
-        figure = figure_text(objective, telling_digits(objective, None))
+        figure = figure_text(objective, distinguishing_digits(objective, None))
         return [("Objective", figure, "no bound given"), ("Gap", "\N{EN DASH}", "no certificate given")]
     return proof_tiles(certificate)
 

@@ -210,11 +210,11 @@ def _restarts(build: ProgramBuilder, window: WindowData, grant: Indices) -> list
         terms=[(row, ended, np.minimum(needs, window.rounds + 1)), (row[job, now], grant[job, past], -1.0)],
     )
     # The idle GPUs are fewer than the job's gang, unless the job runs or has ended.
-    room = (window.gpus - window.gangs + 1)[:, None]
+    full = (window.gpus - window.gangs + 1)[:, None]
     build.add_rows(
         "work_conservation",
         shape,
-        lower=room,
-        terms=[(row, used, 1.0), (row, grant, room), (row, ended, room)],
+        lower=full,
+        terms=[(row, used, 1.0), (row, grant, full), (row, ended, full)],
     )
     return [(start.ravel(), np.full(grant.size, -window.restart_penalty))]

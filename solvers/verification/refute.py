@@ -86,21 +86,21 @@ def better_step(program: Program, values: Floats, beyond: float, tolerance: floa
     flip = 1.0 if program.sense == "max" else -1.0
     slope = flip * gradient(program, values)
     up = slope > 0
-    room = np.where(up, program.upper - values, values - program.lower)
+    distance = np.where(up, program.upper - values, values - program.lower)
     row, column, value = program.matrix.row_of_entry(), program.matrix.columns, program.matrix.values
     activity = program.matrix.times(values)
     rises = (value > 0) == up[column]
     slack = np.where(rises, program.row_upper[row] - activity[row], activity[row] - program.row_lower[row])
     used = value != 0
-    np.minimum.at(room, column[used], np.maximum(slack[used], 0.0) / np.abs(value[used]))
-    room = np.where(program.integer, np.floor(room + tolerance), room)
-    room = np.where(np.isinf(room), 1.0, np.maximum(room, 0.0))
-    gain = np.abs(slope) * room
+    np.minimum.at(distance, column[used], np.maximum(slack[used], 0.0) / np.abs(value[used]))
+    distance = np.where(program.integer, np.floor(distance + tolerance), distance)
+    distance = np.where(np.isinf(distance), 1.0, np.maximum(distance, 0.0))
+    gain = np.abs(slope) * distance
     for j in np.argsort(-gain, kind="stable")[:MOST_STEPS]:
         if gain[j] <= 0:
             break
         moved = values.copy()
-        moved[j] += room[j] if up[j] else -room[j]
+        moved[j] += distance[j] if up[j] else -distance[j]
         objective = objective_if_feasible(program, moved, tolerance)
         if objective is not None and flip * (objective - beyond) > 0:
             return int(j), float(moved[j] - values[j])

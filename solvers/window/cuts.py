@@ -41,9 +41,9 @@ def violated_cuts(window: ScheduleWindow, counts: Indices) -> list[Cut]:
             beside = np.flatnonzero((window.gangs >= narrow) & (window.gangs < widths[wide]) & (counts > 0))
             beside = beside[np.argsort(-counts[beside], kind="stable")]
             rounds = np.array([counts[window.gangs == width].sum() for width in widths[wide:]], dtype=float)
-            room = (window.gpus - patterns @ widths[wide:]) // narrow
+            spare = (window.gpus - patterns @ widths[wide:]) // narrow
             for size in range(1, min(len(beside), window.gpus // int(narrow), MOST_SIDE_BY_SIDE) + 1):
-                most = np.minimum(size, room).astype(float)
+                most = np.minimum(size, spare).astype(float)
                 alpha = _deepest(patterns, most, rounds, window.rounds)
                 if alpha is None:
                     break

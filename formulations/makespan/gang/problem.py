@@ -285,9 +285,9 @@ def count_patterns(problem: GangMakespan) -> int | None:
 
 def _begins(problem: GangMakespan) -> tuple[Indices, Indices]:
     """Return job and round of every column ``begin``."""
-    room = np.where(problem.rounds > 0, problem.list_plan.makespan - problem.rounds + 1, 0)
-    job = np.repeat(np.arange(len(room)), room)
-    return job, np.arange(len(job)) - np.repeat(np.cumsum(room) - room, room)
+    starts = np.where(problem.rounds > 0, problem.list_plan.makespan - problem.rounds + 1, 0)
+    job = np.repeat(np.arange(len(starts)), starts)
+    return job, np.arange(len(job)) - np.repeat(np.cumsum(starts) - starts, starts)
 
 
 def _patterns(problem: GangMakespan) -> tuple[Indices, list[Indices]]:

@@ -73,8 +73,8 @@ def best_change(utilities: Any, now: Any, kinds: Any, counts: Any, free: Any) ->
     at, most = (0, 0, 0), 0.0
     for j in range(jobs):
         for k in range(types):
-            room = free[k] + (counts[j] if kinds[j] == k else 0)
-            for n in range(min(room + 1, length)):
+            spare = free[k] + (counts[j] if kinds[j] == k else 0)
+            for n in range(min(spare + 1, length)):
                 gain = utilities[j, k, n] - now[j]
                 if gain > most:
                     at, most = (j, k, n), gain

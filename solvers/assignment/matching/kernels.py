@@ -26,7 +26,7 @@ def add_jobs(
 
     Slot s is k-th from last (``ranks[s]``) on any of ``sizes[s]`` workers of one type; job j costs ``ranks[s] *
     times[j, types[s]]`` there. ``members[s, :counts[s]]`` are its jobs. No pair costs less than ``worth[j] +
-    discount[s]``, matched pairs cost just that, and discounts are 0 in slots with room.
+    discount[s]``, matched pairs cost just that, and discounts are 0 in slots with free places.
     """
     slots = len(types)
     distance, reached_by, done = np.empty(slots), np.empty(slots, np.int64), np.empty(slots, np.bool_)

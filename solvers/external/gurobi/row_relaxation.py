@@ -193,8 +193,8 @@ class _Envelopes:
 
     def first_choice(self) -> NDArray[np.bool_]:
         """Return the first lines: all if they fit, else those nearest to the middle, which is the unit."""
-        room, K = self._room(), len(self.offsets)
-        if len(self.term) <= room:
+        spare_rows, K = self._spare_rows(), len(self.offsets)
+        if len(self.term) <= spare_rows:
             return np.ones(len(self.term), dtype=bool)
         ends = np.where(is_last(self.term), np.inf, np.roll(self.starts, -1))
         with np.errstate(divide="ignore"):
@@ -203,11 +203,11 @@ class _Envelopes:
         counts = np.bincount(self.term, minlength=K)
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = _ranks(counts)
-        return np.asarray(rank < max(1, int(FILLED * room) // K))
+        return np.asarray(rank < max(1, int(FILLED * spare_rows) // K))
 
     def next_choice(self, chosen: NDArray[np.bool_], violated: NDArray[np.bool_], values: Floats) -> NDArray[np.bool_]:
         """Return the chosen and the violated lines; if they do not all fit, the furthest from tight are dropped."""
-        many = int((chosen | violated).sum()) - self._room()
+        many = int((chosen | violated).sum()) - self._spare_rows()
         if many > 0:
             height = values[self._sizes[0] :][self.term]
             above = self.heights + self.slopes * self.inside(values)[self.term] - height
@@ -245,7 +245,7 @@ class _Envelopes:
         inside[self.guarded] += multipliers[m : m + G]
         return np.concatenate((multipliers[:m], inside))
 
-    def _room(self) -> int:
+    def _spare_rows(self) -> int:
         return BUNDLED_SIZE - self._sizes[1] - len(self.guarded)
 
     def _line_at(self, inside: Floats) -> Indices:

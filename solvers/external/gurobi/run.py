@@ -61,7 +61,7 @@ def _optimize(model: Any, program: Program, on_progress: Progress) -> None:
     last_reported: tuple[float, float] | None = None
     errors: list[BaseException] = []
 
-    def hear(model: Any, where: int) -> None:
+    def on_event(model: Any, where: int) -> None:
         nonlocal last_reported
         incumbent = None
         if where == at.MIPSOL:
@@ -82,7 +82,7 @@ def _optimize(model: Any, program: Program, on_progress: Progress) -> None:
         if errors:
             return
         try:
-            hear(model, where)
+            on_event(model, where)
         except BaseException as error:  # Gurobi would print it and continue
             errors.append(error)
             model.terminate()

@@ -106,8 +106,8 @@ def whole_columns(program: Program, options: Options, grid: float | None) -> Who
     )
     most = np.where(whole, length, 0.0)
     # The last point may lie beyond the bound, which replaces it; on a restricting grid only by rounding.
-    room = 0.5 * step if covers else 4.0 * np.finfo(np.float64).eps * np.maximum(np.abs(lower), np.abs(upper))
-    most[on_grid] = np.floor((length + room)[on_grid] / step[on_grid])
+    tolerance = 0.5 * step if covers else 4.0 * np.finfo(np.float64).eps * np.maximum(np.abs(lower), np.abs(upper))
+    most[on_grid] = np.floor((length + tolerance)[on_grid] / step[on_grid])
     if (most > MOST_POINTS).any():
         at = int(np.argmax(most))
         raise UnsupportedProblem(

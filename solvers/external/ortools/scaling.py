@@ -128,7 +128,7 @@ def scaled_rows(row: Indices, weights: Floats, most: Floats, rows: int, allowed:
     rows : int
     allowed : float
         How far rounding may move a row. A scale of `PLAIN_SCALES` is taken where it gives every coefficient of the row
-        to the last bit; otherwise a power of two that is fine enough, or the largest there is room for.
+        to the last bit; otherwise a power of two that is fine enough, or the largest that the range allows.
     """
     reach = _sums(row, np.abs(weights) * most, rows)
     scale = np.zeros(rows)
@@ -143,9 +143,9 @@ def scaled_rows(row: Indices, weights: Floats, most: Floats, rows: int, allowed:
             break
         weight, of = weights[entry], row[entry]
     rest = scale == 0
-    room = np.log2(MOST_ACTIVITY / np.maximum(reach, 1e-200))
+    spare = np.log2(MOST_ACTIVITY / np.maximum(reach, 1e-200))
     wanted = np.log2(np.maximum(0.5 * _sums(row, most * (weights != 0), rows) / allowed, 1.0))
-    scale[rest] = np.exp2(np.floor(np.minimum(np.ceil(wanted), room)))[rest]
+    scale[rest] = np.exp2(np.floor(np.minimum(np.ceil(wanted), spare)))[rest]
     return np.rint(weights * scale[row]), scale
 
 

@@ -53,7 +53,7 @@ class InteriorPoint:
         self.edges, self.budgets = edges, budgets
         self.shares, self.rates, self.prices = shares, rates, prices
         self.slacks = prices[edges.good] - rates[edges.buyer] * edges.worth
-        self._room: Floats | None = None  # workspace of a step's system: a new array would be cleared each time
+        self._workspace: Floats | None = None  # workspace of a step's system: a new array would be cleared each time
 
     @classmethod
     def from_nothing(cls, edges: Edges, budgets: Floats) -> InteriorPoint:
@@ -129,14 +129,14 @@ class InteriorPoint:
         squares = coupling * edges.worth
         of_buyer = curvature + edges.by_buyers(squares)
         of_good = edges.by_goods(ratio)
-        if self._room is None:
-            self._room = np.empty((0 if edges.is_sparse else edges.num_small,) * 2)
+        if self._workspace is None:
+            self._workspace = np.empty((0 if edges.is_sparse else edges.num_small,) * 2)
         if edges.by_buyer:
             diagonal = edges.by_goods(ratio * edges.apart(squares, of_buyer, curvature))
-            back = _factored(edges, coupling, of_buyer, of_good, diagonal, self._room)
+            back = _factored(edges, coupling, of_buyer, of_good, diagonal, self._workspace)
         else:
             diagonal = curvature + edges.by_buyers(squares * edges.apart(ratio, of_good, np.zeros(edges.num_goods)))
-            back = _factored(edges, coupling, of_good, of_buyer, diagonal, self._room)
+            back = _factored(edges, coupling, of_good, of_buyer, diagonal, self._workspace)
         if back is None:
             return None
         unsold = 1.0 - edges.by_goods(self.shares)
@@ -165,7 +165,7 @@ def _reach(values: Floats, change: Floats) -> float:
 
 
 def _factored(
-    edges: Edges, coupling: Floats, large: Floats, small: Floats, diagonal: Floats, room: Floats
+    edges: Edges, coupling: Floats, large: Floats, small: Floats, diagonal: Floats, workspace: Floats
 ) -> Callable[[Floats], Floats] | None:
     """Return the inverse of ``diag(small) - V' diag(1/large) V`` as a function, given its diagonal.
 
@@ -181,7 +181,7 @@ def _factored(
     scale = 1.0 / np.sqrt(small)
     scaled = coupling * scale[edges.small]
     for extra in REGULARISATIONS:
-        system = edges.gram(scaled, large, room)
+        system = edges.gram(scaled, large, workspace)
         np.negative(system, out=system)
         np.fill_diagonal(system, diagonal / small + extra)
         # In LAPACK's order of storage the upper triangle is the lower one of the transpose, which costs no copy.

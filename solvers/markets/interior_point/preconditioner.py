@@ -55,13 +55,13 @@ def forest_factored(edges: Edges, coupling: Floats, large: Floats, small: Floats
     except RuntimeError:  # singular
         return None
     table = csr_array((weight, edges.small, edges.starts), (edges.num_large, edges.num_small))
-    back, small_scale, room = table.T.tocsr(), scale[edges.num_large :], np.zeros(edges.num_large)
+    back, small_scale, zeros = table.T.tocsr(), scale[edges.num_large :], np.zeros(edges.num_large)
 
     def inverse(right: Floats) -> Floats:
         scaled: Floats = small_scale * right
         found = _conjugate_gradients(
             lambda v: v - back @ (table @ v),
-            lambda v: factor.solve(np.concatenate([room, v]))[edges.num_large :],
+            lambda v: factor.solve(np.concatenate([zeros, v]))[edges.num_large :],
             scaled,
         )
         return np.asarray(small_scale * found)

@@ -80,10 +80,10 @@ class NormalizedMarket:
             best = self.market.best(factors)
             np.maximum.at(lowered, self._good, self.table.data / best[self._buyer])
         else:
-            best, room = np.empty(self.num_buyers), self.room()
+            best, workspace = np.empty(self.num_buyers), self.workspace()
             for rows in self.market.row_blocks():
                 block = self.table[rows]
-                own = room[: len(block)]
+                own = workspace[: len(block)]
                 best[rows] = np.multiply(block, factors, out=own).max(axis=1)
                 np.maximum(lowered, np.multiply(block, 1.0 / best[rows, None], out=own).max(axis=0), out=lowered)
         worth = (lowered * self.market.capacities)[self.goods]
@@ -140,7 +140,7 @@ class NormalizedMarket:
         """Return this number of buyers, evenly spread."""
         return np.linspace(0, self.num_buyers - 1, min(count, self.num_buyers)).astype(np.int64)
 
-    def room(self) -> Floats:
+    def workspace(self) -> Floats:
         """Return workspace for one block of rows, allocated once for a pass: new arrays would be cleared each time."""
         return np.empty((max(1, BLOCK_ENTRIES // self.market.num_goods), self.market.num_goods))
 

@@ -126,9 +126,9 @@ def _demand_of_all(
     """Return soft demand for each good, its steepness, and the share of the last block's pairs that matters."""
     factors = normalized.factors(prices)
     demand, alone = np.zeros(normalized.market.num_goods), np.zeros(normalized.market.num_goods)
-    room, matter = normalized.room(), 1.0
+    workspace, matter = normalized.workspace(), 1.0
     for some in normalized.blocks(buyers):
-        ratios = np.take(normalized.table, some, axis=0, out=room[: len(some)], mode="clip")
+        ratios = np.take(normalized.table, some, axis=0, out=workspace[: len(some)], mode="clip")
         ratios *= factors
         ratios /= ratios.max(axis=1)[:, None]
         for _ in range(sharpness):

@@ -41,7 +41,7 @@ class BestPoint:
         self._rates: list[Floats] = []
         self._total = market.total_budget
         self._allowed = MARGIN * max(options.rel_gap, CLOSED_GAP, options.abs_gap / self._total)
-        self._fate = () if options.warm_start is None else (self._begin_warm(options.warm_start),)
+        self._warm_start_note = () if options.warm_start is None else (self._begin_warm(options.warm_start),)
 
     @property
     def gap(self) -> float:
@@ -98,7 +98,7 @@ class BestPoint:
             claim=Claim.SOLVED if closed else Claim.STOPPED,
             limit=None if closed else limit or Limit.METHOD,
             plan=self.market.equilibrium(allocation, self._prices),
-            notes=(*self._fate, f"{self.steps} steps"),
+            notes=(*self._warm_start_note, f"{self.steps} steps"),
         )
 
     def _offer_rates(self, rates: list[Floats], over: Floats | float) -> None:

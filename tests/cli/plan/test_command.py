@@ -18,10 +18,11 @@ import pytest
 
 import equipoise as eq
 from equipoise.cli import main
+from equipoise.cli.console import usage_bars
 from equipoise.cli.plan import command as plan
 from equipoise.cli.plan.instance import instance_of, window_of
 from equipoise.cli.plan.schema import check_document, schema_text
-from equipoise.cli.plan.summary import ranges, regime_strip, usage_bars
+from equipoise.cli.plan.summary import ranges, regime_strip
 from equipoise.cli.progress import SolveProgress
 from equipoise.validation.instances.window import random_window
 
