@@ -151,8 +151,9 @@ def test_the_certificate_says_what_the_result_says():
     found = eq.solve(knapsack(), "highs", seed=3)
     certificate = found.certificate()
     assert certificate.termination == "OPTIMAL"
+    assert (certificate.limit, certificate.message) == (None, found.termination.message)
     for field in dataclasses.fields(certificate):
-        if field.name != "termination":
+        if field.name not in ("termination", "limit", "message"):
             assert getattr(certificate, field.name) == getattr(found, field.name)
     with pytest.raises(dataclasses.FrozenInstanceError):
         certificate.gap = 0.0

@@ -22,7 +22,7 @@ from .programs import LOGARITHMIC, Known, dense, hard_knapsack, knapsack, known,
 SHORT_S = (0.5, 2.0, 8.0)
 # Seconds past its limit at which a backend is late, and at which one in a process of its own is ended. A busy machine
 # delays a solve now and then, a backend that ignores its limit is late every time.
-GRACE_S, NET_S, TRIES = 4.0, 6.0, 2
+GRACE_S, NET_S, TRIES = 3.0, 5.0, 2
 
 
 def time_limit(check: Check, wanted: ProblemClass) -> None:

@@ -17,7 +17,7 @@ from .central_path import LeontiefPath
 from .scaling import ScaledLeontief
 
 # Rates stay this share below full capacity, so that the plan's own sums, in another order, need no repair.
-ROOM = 1e-13
+HEADROOM = 1e-13
 # The path aims a little below the requested gap: the check sums in another order.
 MARGIN = 0.99
 
@@ -61,7 +61,7 @@ class BestPoint:
         """Take the plan that needs no step: every good divided by budgets, and equal prices."""
         self._scaled = scaled
         shares = [np.broadcast_to(scaled.budgets[block.buyers], block.yields.shape) for block in scaled.blocks]
-        self._offer_rates(shares, 1.0 + ROOM)
+        self._offer_rates(shares, 1.0 + HEADROOM)
         prices, least = np.ones((scaled.rounds, scaled.resources)), np.empty(scaled.count)
         for block in scaled.blocks:
             costs = block.costs(prices) / block.yields
@@ -76,7 +76,7 @@ class BestPoint:
             loads += block.loads(rates)
         if not (np.isfinite(loads).all() and np.isfinite(path.prices).all()):
             return False
-        self._offer_rates(path.rates, np.maximum(loads.max(axis=1), 1.0)[:, None] + ROOM)
+        self._offer_rates(path.rates, np.maximum(loads.max(axis=1), 1.0)[:, None] + HEADROOM)
         self._offer_prices(path.prices, path.marginal)
         if self.options.log:
             sys.stdout.write(

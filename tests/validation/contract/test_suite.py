@@ -125,13 +125,13 @@ class HasABoundOf1e20(Broken):
 class IgnoresTheTimeLimit(Broken):
     def after(self, answer, task, options):
         if options.time_limit is not None and options.time_limit < 2:
-            time.sleep(3.5)  # as long as it takes to be noticed
+            time.sleep(4.5)  # later than the contract allows
         return answer
 
 
 class ReadsNoTimeAsNoLimit(Broken):
     def before(self, task, options):
-        return task, options.with_time(3.0 if options.time_limit < 1.0 else options.time_limit)
+        return task, options.with_time(5.0 if options.time_limit < 1.0 else options.time_limit)
 
 
 class IsNeverQuiet(Broken):
@@ -422,7 +422,7 @@ class ReadsTheGapInTheWelfare(Shares):
 class IsNotInAHurry(Shares):
     def before(self, market, options):
         if options.time_limit < 1.0:
-            time.sleep(3.0)
+            time.sleep(7.0)
         return options.with_time(None)
 
 

@@ -530,7 +530,7 @@ def test_forms_and_plans_that_are_not_its_own_are_named():
     for call in (market.program, market.processes, lambda form: market.decode(np.zeros(4), form=form)):
         with pytest.raises(eq.InvalidInput, match="form = 'fluid': must be one of decoupled, joint"):
             call("fluid")
-    with pytest.raises(eq.InvalidInput, match="says nothing of the joint program"):
+    with pytest.raises(eq.InvalidInput, match="has no values for the joint program"):
         market.encode(plan, "joint")
     with pytest.raises(eq.InvalidInput, match="only a joint plan has joint actions"):
         _ = plan.joint_actions

@@ -325,7 +325,7 @@ def test_bad_input_is_named(field, value):
 
 
 def test_nothing_done_and_nothing_to_do_is_no_fairness():
-    with pytest.raises(eq.InvalidInput, match="no fairness"):
+    with pytest.raises(eq.InvalidInput, match="needs a positive isolated_elapsed_s"):
         eq.FinishTimeFairness(**ONE | {"steps": [0.0], "isolated_elapsed_s": [0.0]})
 
 
