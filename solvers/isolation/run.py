@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from .messages import MessageKind
     from .process import Worker
 
+#: Part of the message of a solve that its process ended past the time limit and the grace.
+NOT_STOPPED = "did not stop at the time limit"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Isolation:
@@ -175,7 +178,7 @@ def _answer(
         case MessageKind.UNREADABLE:
             return Answer(claim=Claim.FAILED, message=f"{name}'s answer cannot be read: {content}")
     if worker.expired and limit is not None:
-        late = f"{name} did not stop at the time limit of {round(limit, 1):g} s and was ended"
+        late = f"{name} {NOT_STOPPED} of {round(limit, 1):g} s and was ended"
         return Answer(claim=Claim.STOPPED, limit=Limit.TIME, message=late)
     if kind is MessageKind.MEMORY or ended_by_limit(memory, worker.peak):
         of = "" if memory is None else f" of {memory / 1e9:.2g} GB"

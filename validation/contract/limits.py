@@ -13,7 +13,7 @@ import numpy as np
 from ...formulations.errors import BackendUnavailable, InvalidInput
 from ...formulations.program.data import ProblemClass
 from ...formulations.program.model import Program
-from ...solvers.isolation.run import Isolation
+from ...solvers.isolation.run import NOT_STOPPED, Isolation
 from ...solvers.result import Limit, Reason, Result
 from .check import Check, Failure, Skip
 from .programs import LOGARITHMIC, Known, dense, hard_knapsack, knapsack, known, market_split, senses, sign_of
@@ -183,6 +183,8 @@ def solve_in_time(check: Check, problem: Any, easy: Any, seconds: float) -> Resu
     allowed_s = seconds + GRACE_S + time.perf_counter() - started
     for _ in range(TRIES):
         result = check.solve(problem, isolate=net, time_limit=seconds, rel_gap=0.0)
+        if NOT_STOPPED in result.termination.message:
+            raise Failure(f"it did not stop within {NET_S:g} s after a time limit of {seconds:g} s")
         if result.wall_time <= allowed_s:
             return result
     raise Failure(f"it took {result.wall_time:.1f} s with a time limit of {seconds:g} s, in each of {TRIES} tries")
