@@ -55,7 +55,7 @@ demo: $(STAMP)-core
 	$(BIN)/equipoise demo --html demo.html
 
 test: $(STAMP)-$(EXTRAS)
-	$(BIN)/python -m pytest -q -n auto --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n auto --dist loadgroup $(PYTEST_ARGS)
 
 lint: $(STAMP)-dev
 	$(BIN)/ruff check .
