@@ -148,8 +148,9 @@ class Result(Generic[Plan]):
     def with_plan(self, problem: Formulation[Plan], plan: Plan) -> Result[Plan]:
         """Return this result with another plan of the same problem: objective, residuals and gap recomputed.
 
-        The bound is kept, as it holds for every plan; a bound that the plan exceeds by rounding is moved to it. The
-        other fields are those of the solve; the residuals show whether the plan is feasible.
+        The bound is kept, as it holds for every feasible plan; where the plan exceeds it, by however much, it is moved
+        to the plan's objective. An infeasible plan may exceed it by more than rounding: read the residuals first. The
+        other fields are those of the solve.
 
         Parameters
         ----------
