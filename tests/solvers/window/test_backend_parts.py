@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from examples import examples
 
 import equipoise as eq
 from equipoise.formulations.window import kernels as window_kernels
@@ -108,7 +109,7 @@ def test_its_multipliers_are_nearly_the_best_there_are(makespan_weight):
 
 def test_its_multipliers_are_nearly_the_best_on_small_windows_too(draw_small):
     rng = np.random.default_rng(37)
-    for _ in range(300):
+    for _ in range(examples(300)):
         window = draw_small(rng)
         least, dual = best_multipliers(window), solve_dual(window)
         assert dual.bound >= least - 1e-7 * window.tables.weight_sum
@@ -228,7 +229,7 @@ def test_patterns_are_all_that_fit_a_round():
 
 def test_best_fit_equals_all_subsets():
     rng = np.random.default_rng(41)
-    for _ in range(300):
+    for _ in range(examples(300)):
         count = int(rng.integers(0, 9))
         changes = rng.integers(-6, 7, size=count)
         changes[changes == 0] = 1
@@ -247,7 +248,7 @@ def test_best_fit_equals_all_subsets():
 
 def test_best_fit_never_overfills_however_short_its_span():
     rng = np.random.default_rng(42)
-    for _ in range(200):
+    for _ in range(examples(200)):
         changes = rng.choice([-4, -3, -2, -1, 1, 2, 3, 4], size=10)
         losses, slack = rng.uniform(0.0, 1.0, size=10), int(rng.integers(0, 9))
         span = int(rng.integers(1, 8))

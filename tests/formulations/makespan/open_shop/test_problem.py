@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from optional import needs, usable
@@ -123,9 +124,9 @@ def test_forms_are_its_own():
 # -- With preemption ---------------------------------------------------------------------------------------------------
 
 
-def test_preemptive_optimum_is_the_longest_load_on_1000_random_tables():
+def test_preemptive_optimum_is_the_longest_load_on_random_tables():
     rng = np.random.default_rng(1976)
-    for number in range(1000):
+    for number in range(examples(1000)):
         jobs, machines = rng.integers(1, 13, 2)
         times = rng.integers(0, 100, (jobs, machines)) * (rng.random((jobs, machines)) < rng.uniform(0.2, 1.0))
         shop = eq.OpenShop(times, preemptive=True)
