@@ -95,6 +95,12 @@ class Task:
     start: NDArray[np.float64] | None = None
     objective_factor: float = 1.0
 
+    @property
+    def stated_program(self) -> Program:
+        """The program, which every task of a general backend has."""
+        assert self.program is not None
+        return self.program
+
 
 class Claim(Enum):
     """A backend's claim about its own run; `solve` concludes the `Termination` from it."""

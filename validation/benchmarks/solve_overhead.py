@@ -47,11 +47,11 @@ def bare_highs(program: Program, options: Options) -> float:
     """Solve through highspy alone; return the seconds inside its `run`."""
     import highspy
 
-    from ...solvers.external.highs import _options, pass_program
+    from ...solvers.external.highs import pass_program, program_options
 
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
-    for name, value in _options(program, options).items():
+    for name, value in program_options(program, options).items():
         solver.setOptionValue(name, value)
     pass_program(solver, program)
     seconds = _seconds(solver.run)

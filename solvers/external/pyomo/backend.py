@@ -140,7 +140,6 @@ def _right_sign(program: Program, model: Any) -> None:
     duals = duals_in(program, model)
     if duals is None:
         return
-    flip = 1.0 if program.sense == "max" else -1.0
-    if flip * proved_bound(program, -duals) < flip * proved_bound(program, duals):
+    if program.sign * proved_bound(program, -duals) < program.sign * proved_bound(program, duals):
         for row in list(model.dual):
             model.dual[row] = -model.dual[row]

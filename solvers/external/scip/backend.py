@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,10 +13,9 @@ from ...backend import Answer, Backend, Claim, Progress, Task, gaps
 from ...deadline import Deadline
 from ...options import Options
 from ...result import Limit
+from ..conventions import inner_tolerance, reduced_costs, warm_start_note
 from .model import ScipModel
 
-# SCIP sums rows in its own order: it gets a tenth of our tolerance, which leaves a margin for our sums.
-TOLERANCE_SHARE = 0.1
 # SCIP's numerics/epsilon: it treats smaller differences as 0.
 SMALLEST_TOLERANCE = 1e-9
 # Whole numbers are rounded after SCIP's test of its gap.
@@ -68,8 +66,6 @@ class Scip(Backend):
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Build the model, stream incumbents and bounds, and read the proved values."""
         deadline = Deadline.of(options)
-        program = task.program
-        assert program is not None
         scip = self._model(task, options)
         try:
             notes = _start(scip, task.start, options, on_progress)
@@ -97,10 +93,9 @@ class Scip(Backend):
             scip.free()
 
     def _model(self, task: Task, options: Options, *, feasibility_only: bool = False) -> ScipModel:
-        assert task.program is not None
         return ScipModel(
-            task.program,
-            _parameters(task.program, options),
+            task.stated_program,
+            _parameters(task.stated_program, options),
             self.backend_options(options),
             log=options.log,
             feasibility_only=feasibility_only,
@@ -110,7 +105,7 @@ class Scip(Backend):
 
 def _parameters(program: Program, options: Options) -> dict[str, Any]:
     relative, absolute = gaps(program, options)
-    tolerance = max(SMALLEST_TOLERANCE, TOLERANCE_SHARE * options.feasibility_tol)
+    tolerance = inner_tolerance(options, SMALLEST_TOLERANCE)
     return {
         # SCIP's gap is |primal - dual| / min(|primal|, |dual|), infinite if the signs differ: never less than ours.
         "limits/gap": GAP_SHARE * relative,
@@ -126,27 +121,20 @@ def _start(scip: ScipModel, start: Floats | None, options: Options, on_progress:
     """Pass the warm start to SCIP; return the note on its use."""
     if start is None:
         return ()
-    program, given = scip.program, np.isfinite(start)
-    worst = program.residuals_at(start).worst
-    feasible = worst <= options.feasibility_tol
-    objective = program.objective_at(start) if feasible else math.nan
-    accepted = f"warm start accepted, objective {objective:.12g}"
+    program, note = scip.program, warm_start_note(scip.program, start, options, "SCIP")
+    feasible = program.residuals_at(start).worst <= options.feasibility_tol
+    scip.fallback = start if feasible else None
     if scip.linear:
-        scip.fallback = start if feasible else None
-        use = f"{accepted}, kept as a fallback" if feasible else "warm start dropped"
+        use = f"{note}, kept as a fallback" if feasible else "warm start dropped"
         return (f"{use}: SCIP's simplex method does not start from a point",)
-    if feasible:  # SCIP does not report it as an incumbent
-        scip.fallback = start
+    if feasible or not np.isfinite(start).all():
         scip.offer(start)
-        on_progress(objective, scip.nothing, start)
-        return (accepted,)
-    if not given.all():
-        scip.offer(start)
-        return (f"warm start: {given.sum()} of {len(start)} columns given, SCIP completes the rest",)
-    # SCIP drops a start that violates the program, but completes one that leaves columns open.
-    if not program.integer.all():
+    elif not program.integer.all():
+        # SCIP drops a start that violates the program, but completes one that leaves columns open.
         scip.offer(np.where(program.integer, start, np.nan))
-    return (f"warm start violates the program by {worst:.3g}: SCIP may repair or drop it",)
+    if feasible:  # SCIP does not report it as an incumbent
+        on_progress(program.objective_at(start), scip.nothing, start)
+    return (note,)
 
 
 def _answer(scip: ScipModel, status: str, notes: tuple[str, ...]) -> Answer:
@@ -159,7 +147,7 @@ def _answer(scip: ScipModel, status: str, notes: tuple[str, ...]) -> Answer:
     if status == "optimal":
         duals = scip.duals()
     if duals is not None:
-        reduced = _reduced_costs(scip.program, duals)
+        reduced = reduced_costs(scip.program, duals)
     if status == "infeasible":
         ray = scip.ray()
     return Answer(
@@ -173,13 +161,6 @@ def _answer(scip: ScipModel, status: str, notes: tuple[str, ...]) -> Answer:
         ray=ray,
         notes=notes,
     )
-
-
-def _reduced_costs(program: Program, duals: Floats) -> Floats:
-    entries = program.matrix.values * duals[program.matrix.row_of_entry()]
-    n = program.num_columns
-    reduced: Floats = program.objective - np.bincount(program.matrix.columns, weights=entries, minlength=n)[:n]
-    return reduced
 
 
 BACKEND = Scip()

@@ -88,7 +88,7 @@ class ScipModel:
 
         self.program = program
         self.linear = program.problem_class is ProblemClass.LP
-        self.nothing = math.inf if program.sense == "max" else -math.inf
+        self.nothing = program.sign * math.inf
         self.fallback: Floats | None = None
         self.running = False
         self.model = Model("program")
@@ -152,8 +152,8 @@ class ScipModel:
         """Return the duals of an LP by row, as changes of its objective; None if it was presolved."""
         if not self.plain:
             return None
-        unit = -1.0 if self.program.sense == "max" else 1.0  # SCIP minimises
-        return unit * np.array([self.model.getDualsolLinear(row) for row in self.rows], dtype=np.float64)
+        duals = np.array([self.model.getDualsolLinear(row) for row in self.rows], dtype=np.float64)
+        return -self.program.sign * duals  # SCIP minimises
 
     def ray(self) -> Floats | None:
         """Return Farkas multipliers of an infeasible LP by row; None if it was presolved."""
