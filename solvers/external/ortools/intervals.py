@@ -22,7 +22,7 @@ MOST_DECIMALS = 6
 GRID_UNITS = 2**26
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Intervals:
     """A scheduling problem in whole units of time.
 
@@ -32,14 +32,14 @@ class Intervals:
         Lengths of the activities.
     apart : list of ndarray of int
         Sets of activities that exclude each other in time.
-    widths : ndarray of int, shape (A,), or None
-        Amount of `capacity` that each activity occupies.
     low, high : int
         Bounds on the makespan.
     hint : ndarray of int, shape (A,)
         Starts of a schedule of makespan `high`.
     plan_of : callable
         Function from starts, shape (A,), to the problem's own plan.
+    widths : ndarray of int, shape (A,), or None
+        Amount of `capacity` that each activity occupies.
     unit, lost : float
         Length of one unit, and the most that rounding adds to the makespan, both in the caller's time.
     note : str
@@ -48,15 +48,15 @@ class Intervals:
 
     lengths: Indices
     apart: list[Indices]
-    widths: Indices | None
-    capacity: int
     low: int
     high: int
     hint: Indices
     plan_of: Callable[[Indices], Any]
-    unit: float
-    lost: float
-    note: str
+    widths: Indices | None = None
+    capacity: int = 0
+    unit: float = 1.0
+    lost: float = 0.0
+    note: str = ""
 
 
 def starts_of(problem: OpenShop, plan: Any) -> Floats:
@@ -87,8 +87,6 @@ def shop_intervals(problem: OpenShop, plan: Any) -> Intervals:
     return Intervals(
         lengths=lengths.ravel()[active],
         apart=[row[row >= 0] for row in (*place, *place.T)],
-        widths=None,
-        capacity=0,
         low=int(max(lengths.sum(axis=0).max(), lengths.sum(axis=1).max())),
         high=int(rounded.makespan),
         hint=hint.ravel()[active],
@@ -119,9 +117,6 @@ def gang_intervals(problem: GangMakespan, plan: Any) -> Intervals:
         high=plan.makespan,
         hint=starts[active],
         plan_of=plan_of,
-        unit=1.0,
-        lost=0.0,
-        note="",
     )
 
 
