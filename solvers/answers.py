@@ -84,10 +84,4 @@ def _shapes(task: Task) -> dict[str, int | None]:
     if program is None:
         return dict.fromkeys(("values", "duals", "reduced_costs", "slopes", "ray"))
     rows, columns = program.num_rows, program.num_columns
-    return {
-        "values": columns,
-        "duals": rows,
-        "reduced_costs": columns,
-        "slopes": len(program.log_weights),
-        "ray": rows,
-    }
+    return {"values": columns, "duals": rows, "reduced_costs": columns, "slopes": len(program.log_weights), "ray": rows}

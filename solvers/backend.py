@@ -160,6 +160,11 @@ class Answer:
         if isinstance(self.claim, Claim) and stopped != (self.limit is not None):
             raise ValueError(f"an answer {self.claim.name} {'needs' if stopped else 'has no'} limit")
 
+    @classmethod
+    def ended(cls, limit: Limit | None, **fields: Any) -> Answer:
+        """Return the answer of a run that the limit ended: STOPPED, or SOLVED without a limit."""
+        return cls(claim=Claim.STOPPED if limit else Claim.SOLVED, limit=limit, **fields)
+
 
 class Backend(ABC):
     """The base class of every backend: a subclass declares its properties and implements `solve`.
@@ -266,6 +271,14 @@ class Backend(ABC):
         Raise InvalidInput for a wrong own option and LicenseLimit for a program that is too large; any ordinary
         outcome is an Answer.
         """
+
+
+class OwnMethod(Backend):
+    """A method of this library, which by default needs numba for its compiled loops."""
+
+    licence = "Apache-2.0"
+    version = "1"
+    requires = ("numba",)
 
 
 @cache

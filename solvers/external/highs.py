@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ...formulations.arrays import Floats
 from ...formulations.errors import InvalidInput
 from ...formulations.program.data import ProblemClass
 from ...formulations.program.model import Program
-from ..backend import Answer, Backend, Claim, Progress, Task, gaps
+from ..backend import Answer, Backend, Claim, Progress, Task, gaps, ignore_progress
 from ..options import Options
+from ..reductions.run import run_backend
 from ..result import Limit
 from .conventions import inner_tolerance, warm_start_note
 
@@ -72,6 +75,12 @@ class Highs(Backend):
             solver.run()
             status = solver.getModelStatus()
         return _answer(solver, program, status, notes)
+
+
+def solved_by_highs(problem: Any, form: str, program: Program, options: Options, start: Floats | None = None) -> Answer:
+    """Return the answer of HiGHS to a program that a special backend makes for its problem; progress is ignored."""
+    task = Task(problem=problem, form=form, program=program, start=start)
+    return run_backend(BACKEND, task, replace(options, warm_start=None), ignore_progress)
 
 
 def set_own(solver: Any, own: Mapping[str, Any], backend: str) -> None:

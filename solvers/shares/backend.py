@@ -13,7 +13,7 @@ from ...formulations.shares.levels import ROUNDING, LevelShares
 from ...formulations.shares.max_min_fairness import MaxMinFairness
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.polytope import GpuShares
-from ..backend import Answer, Backend, Claim, Progress, Task
+from ..backend import Answer, Claim, OwnMethod, Progress, Task
 from ..deadline import Deadline
 from ..options import Options
 from ..result import Limit
@@ -29,7 +29,7 @@ KINDS = ("MaxMinFairness", "MaxMinFairness:water_filling", "MaxSumThroughput", W
 HELD, HARDER = 1e-7, 10.0
 
 
-class SharePrices(Backend):
+class SharePrices(OwnMethod):
     """Closed forms on one type of GPU, decomposition by prices on several; then the optimum nearest to isolated shares.
 
     Identical jobs are merged. Nothing is drawn, and only one thread is used. With a budget or least rates the prices
@@ -37,9 +37,6 @@ class SharePrices(Backend):
     """
 
     name = "share_prices"
-    licence = "Apache-2.0"
-    version = "1"
-    requires = ("numba",)
     formulations = frozenset(KINDS)
     supported_options = frozenset({"seed"})
     delegates_to = frozenset({"highs"})
@@ -55,7 +52,7 @@ class SharePrices(Backend):
         deadline = Deadline.of(options)
         plan, notes, finished = _solved(task.problem, deadline)
         limit = None if finished else Limit.TIME if deadline.passed else Limit.METHOD
-        return Answer(claim=Claim.SOLVED if finished else Claim.STOPPED, limit=limit, plan=plan, notes=tuple(notes))
+        return Answer.ended(limit, plan=plan, notes=tuple(notes))
 
 
 def nearest_optimum(problem: LevelShares | MaxSumThroughput) -> GpuShares:

@@ -7,14 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from ...formulations.program.bounds import proved_bound
-from ...formulations.program.model import Program
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.polytope import GpuShares
-from ..backend import Answer, Claim, Task, ignore_progress
+from ..backend import Answer, Claim
 from ..deadline import Deadline
-from ..external.highs import BACKEND as HIGHS
+from ..external.highs import solved_by_highs
 from ..options import Options
-from ..reductions.run import run_backend
 from .decomposition import JobGroups
 from .tie_break import MATCHED, nearest_shares
 
@@ -29,9 +27,10 @@ def solve_with_rows(problem: MaxSumThroughput, options: Options) -> Answer:
     prove that the least rates cannot all be reached at once.
     """
     deadline = Deadline.of(options)
-    answer = _by_highs(problem, problem.program(), options)
+    exact = replace(options, rel_gap=0.0, abs_gap=0.0)
+    answer = solved_by_highs(problem, "shares", problem.program(), exact)
     if answer.values is None:
-        return _no_plan(problem, answer, deadline.options())
+        return _no_plan(problem, answer, exact.with_time(deadline.left()))
     plan, note = problem.decode(answer.values, answer.duals), "ties among optima are not broken by distance"
     if answer.claim is Claim.SOLVED and answer.duals is not None:
         nearer = _nearer(problem, plan)
@@ -41,17 +40,12 @@ def solve_with_rows(problem: MaxSumThroughput, options: Options) -> Answer:
     return Answer(claim=answer.claim, limit=answer.limit, plan=plan, notes=notes)
 
 
-def _by_highs(problem: MaxSumThroughput, program: Program, options: Options) -> Answer:
-    task = Task(problem=problem, form="shares", program=program)
-    return run_backend(HIGHS, task, replace(options, warm_start=None, rel_gap=0.0, abs_gap=0.0), ignore_progress)
-
-
 def _no_plan(problem: MaxSumThroughput, answer: Answer, options: Options) -> Answer:
     """Return that there is no plan if that is proved; else HiGHS's outcome."""
     if answer.claim is not Claim.INFEASIBLE or problem.least_rates is None:
         return Answer(claim=answer.claim, limit=answer.limit, message=answer.message)
     program = problem.reach_program()
-    duals = _by_highs(problem, program, options).duals
+    duals = solved_by_highs(problem, "shares", program, options).duals
     reach = 1.0 if duals is None else proved_bound(program, duals)
     if reach < 1.0 - ROUNDING:
         message = f"no more than {reach:.6g} of all least rates can be reached at once, as prices prove"

@@ -62,13 +62,7 @@ def better_point(
 
 
 def _moves(
-    program: Program,
-    point: Floats,
-    columns: Indices,
-    coefficients: Floats,
-    short: float,
-    free_at: Indices,
-    move: int,
+    program: Program, point: Floats, columns: Indices, coefficients: Floats, short: float, free_at: Indices, move: int
 ) -> tuple[Indices, Floats]:
     """Return columns of a row and the value of each that would satisfy it; resting columns if no others can.
 

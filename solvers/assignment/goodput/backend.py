@@ -10,11 +10,10 @@ import numpy as np
 
 from ....formulations.arrays import Floats
 from ....formulations.assignment.goodput import GoodputAllocation, GoodputPlan
-from ...backend import Answer, Backend, Claim, Progress, Task, ignore_progress
+from ...backend import Answer, Claim, OwnMethod, Progress, Task
 from ...deadline import Deadline
-from ...external.highs import BACKEND as HIGHS
+from ...external.highs import solved_by_highs
 from ...options import Options
-from ...reductions.run import run_backend
 from ...result import CLOSED_GAP, Limit
 from .prices import best_prices, filled
 
@@ -28,7 +27,7 @@ FASTEST = 4e9
 GAP_SHARE = 0.5
 
 
-class Goodput(Backend):
+class Goodput(OwnMethod):
     """Dynamic programming over jobs and GPUs for one type of GPU (exact); prices and a small program for several.
 
     A problem of one type is also solved by prices if the table is too large for the size limit or the time limit.
@@ -37,9 +36,6 @@ class Goodput(Backend):
     """
 
     name = "goodput"
-    licence = "Apache-2.0"
-    version = "1"
-    requires = ("numba",)
     formulations = frozenset({"GoodputAllocation"})
     supported_options = frozenset({"threads", "seed", "log"})
     delegates_to = frozenset({"highs"})
@@ -117,8 +113,8 @@ def _decided(
     program = problem.program(keep=keep)
 
     # HiGHS may leave GAP_SHARE of the gap; the rest is a margin for rounding.
-    asked = replace(options, rel_gap=GAP_SHARE * options.rel_gap, abs_gap=GAP_SHARE * options.abs_gap, warm_start=None)
-    answer = run_backend(HIGHS, Task(problem=problem, form="configurations", program=program), asked, ignore_progress)
+    asked = replace(options, rel_gap=GAP_SHARE * options.rel_gap, abs_gap=GAP_SHARE * options.abs_gap)
+    answer = solved_by_highs(problem, "configurations", program, asked)
     what = f"HiGHS on {program.num_columns} of {int(problem.allowed.sum())} configurations"
     if answer.values is not None and program.residuals_at(answer.values).worst <= options.feasibility_tol:
         found = problem.decode(np.rint(answer.values), keep=keep)
@@ -134,8 +130,7 @@ def _decided(
         # incumbent.
         proved = max(answer.bound, objective)
         notes.append(f"bound: {what}")
-    claim = Claim.SOLVED if answer.limit is None else Claim.STOPPED
-    return Answer(claim=claim, limit=answer.limit, plan=plan, bound=proved, notes=tuple(notes))
+    return Answer.ended(answer.limit, plan=plan, bound=proved, notes=tuple(notes))
 
 
 BACKEND = Goodput()

@@ -255,9 +255,8 @@ def _answer(program: Program, cones: Cones, solution: Any, own: dict[str, Any], 
     if not feasible and status not in SOLVED:
         return Answer(claim=Claim.STOPPED if limit else Claim.FAILED, limit=limit, message=message)
     slopes, duals = cones.slopes(z, len(program.log_weights)), program.sign * duals
-    return Answer(
-        claim=Claim.SOLVED if status in SOLVED else Claim.STOPPED,
-        limit=None if status in SOLVED else limit or Limit.METHOD,
+    return Answer.ended(
+        None if status in SOLVED else limit or Limit.METHOD,
         message=message,
         values=clipped if feasible else values,
         duals=duals,

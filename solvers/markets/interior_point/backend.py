@@ -14,7 +14,7 @@ from ....formulations.errors import InvalidInput
 from ....formulations.markets.equilibrium import Equilibrium
 from ....formulations.markets.fisher import FisherMarket
 from ....formulations.markets.volatile import VolatileFisherMarket
-from ...backend import Answer, Backend, Claim, Progress, Task
+from ...backend import Answer, OwnMethod, Progress, Task
 from ...deadline import Deadline
 from ...options import Options
 from ...result import CLOSED_GAP
@@ -30,12 +30,10 @@ INCUMBENT_S = 2.0
 MARGIN = 0.99
 
 
-class InteriorPointBackend(Backend):
+class InteriorPointBackend(OwnMethod):
     """A primal-dual interior point on the pairs of buyer and good that may trade, certified on all of them."""
 
     name = "interior_point"
-    licence = "Apache-2.0"
-    version = "1"
     requires = ("scipy", "threadpoolctl")
     formulations = frozenset({"FisherMarket", "VolatileFisherMarket:linear", "VolatileFisherMarket:leontief"})
     supported_options = frozenset({"threads", "seed", "warm_start", "log"})
@@ -96,12 +94,7 @@ class _Linear:
         self.notes.append(
             f"{sifting.watch.steps} steps on {pairs} of {self.normalized.num_pairs:,} pairs of buyer and good"
         )
-        return Answer(
-            claim=Claim.STOPPED if limit else Claim.SOLVED,
-            limit=limit,
-            plan=self._plan(),
-            notes=tuple(self.notes),
-        )
+        return Answer.ended(limit, plan=self._plan(), notes=tuple(self.notes))
 
     def _plan(self) -> Equilibrium:
         """Return the best allocation with the best prices, as a plan of the original market."""

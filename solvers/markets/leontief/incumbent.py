@@ -10,7 +10,7 @@ import numpy as np
 
 from ....formulations.arrays import Floats
 from ....formulations.markets.volatile import VolatileFisherMarket
-from ...backend import Answer, Claim, Progress
+from ...backend import Answer, Progress
 from ...options import Options
 from ...result import CLOSED_GAP, Limit
 from .central_path import LeontiefPath
@@ -93,13 +93,9 @@ class BestPoint:
             rates = self._scaled.rates_of(self._rates)
             self._scaled, self._rates = None, []  # a large market has no memory for both
             allocation = self.market.requirements * rates[:, None, :]
-        closed = self.closed()
-        return Answer(
-            claim=Claim.SOLVED if closed else Claim.STOPPED,
-            limit=None if closed else limit or Limit.METHOD,
-            plan=self.market.equilibrium(allocation, self._prices),
-            notes=(*self._warm_start_note, f"{self.steps} steps"),
-        )
+        limit = None if self.closed() else limit or Limit.METHOD
+        plan = self.market.equilibrium(allocation, self._prices)
+        return Answer.ended(limit, plan=plan, notes=(*self._warm_start_note, f"{self.steps} steps"))
 
     def _offer_rates(self, rates: list[Floats], over: Floats | float) -> None:
         """Take scaled rates, each divided by its round's excess over capacity, if that is better."""

@@ -28,13 +28,7 @@ class GoodsSystem:
         Slack over price, the diagonal part of K.
     """
 
-    def __init__(
-        self,
-        scaled: ScaledLeontief,
-        curvature: Iterable[Floats],
-        levels: Floats,
-        diagonal: Floats,
-    ) -> None:
+    def __init__(self, scaled: ScaledLeontief, curvature: Iterable[Floats], levels: Floats, diagonal: Floats) -> None:
         rounds, resources, count = scaled.rounds, scaled.resources, scaled.count
         goods = rounds * resources
         blocks = np.zeros((rounds, resources, resources))

@@ -17,7 +17,7 @@ from ....formulations.errors import InvalidInput
 from ....formulations.markets.equilibrium import Equilibrium
 from ....formulations.markets.fisher import FisherMarket
 from ....formulations.markets.market import Market
-from ...backend import Answer, Backend, Claim, Progress, Task
+from ...backend import Answer, OwnMethod, Progress, Task
 from ...deadline import Deadline
 from ...options import Options
 from ...result import CLOSED_GAP, Limit
@@ -38,20 +38,13 @@ FIRST_REPORT_S, REPORT_SHARE = 1.0, 0.1
 WITHIN = 1.0 - 1e-12
 
 
-class ProportionalResponse(Backend):
+class ProportionalResponse(OwnMethod):
     """Buyers split their budgets in proportion to the returns of goods; prices prove the gap."""
 
     name = "proportional_response"
-    licence = "Apache-2.0"
-    version = "1"
     requires = ("numba", "scipy", "threadpoolctl")
     formulations = frozenset(
-        {
-            "FisherMarket",
-            "VolatileFisherMarket:linear",
-            "VolatileFisherMarket:ces",
-            "VolatileFisherMarket:cobb-douglas",
-        }
+        {"FisherMarket", "VolatileFisherMarket:linear", "VolatileFisherMarket:ces", "VolatileFisherMarket:cobb-douglas"}
     )
     supported_options = frozenset({"threads", "seed", "warm_start", "log"})
     known_options = frozenset({"variant", "max_rounds"})
@@ -104,12 +97,7 @@ class ProportionalResponse(Backend):
         elif options.warm_start is not None:
             notes.append("warm start rejected: it breaks the capacities")
         closed = (market.proved_bound(plan) - market.welfare(plan.utilities)) / market.total_budget <= gap
-        return Answer(
-            claim=Claim.SOLVED if closed else Claim.STOPPED,
-            limit=None if closed else limit,
-            plan=plan,
-            notes=tuple(notes),
-        )
+        return Answer.ended(None if closed else limit, plan=plan, notes=tuple(notes))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -98,13 +98,7 @@ def respond_lists(
 
 @compiled(fastmath=True)
 def table_bound_and_welfare(
-    worth: Floats,
-    theta: float,
-    weights: Floats,
-    budgets: Floats,
-    log_prices: Floats,
-    bids: Floats,
-    gains: Floats,
+    worth: Floats, theta: float, weights: Floats, budgets: Floats, log_prices: Floats, bids: Floats, gains: Floats
 ) -> tuple[float, float]:
     """Return (bound, welfare) of prices and of the goods that the bids buy, both short of ``sum B log B``.
 
@@ -133,12 +127,7 @@ def table_bound_and_welfare(
 
 @compiled(fastmath=True)
 def list_bound_and_welfare(
-    worth: Floats,
-    good: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    budgets: Floats,
-    log_prices: Floats,
-    bids: Floats,
+    worth: Floats, good: NDArray[np.int32], starts: NDArray[np.int64], budgets: Floats, log_prices: Floats, bids: Floats
 ) -> tuple[float, float]:
     """Do the same for lists and their bids; the bound holds only if the lists omit no better good."""
     bound, welfare = 0.0, 0.0

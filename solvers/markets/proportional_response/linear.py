@@ -57,14 +57,7 @@ class Outcome:
 
 
 def respond(
-    entries: Entries,
-    start: State,
-    *,
-    variant: Variant,
-    gap: float,
-    deadline: Deadline,
-    max_rounds: int,
-    report: Report,
+    entries: Entries, start: State, *, variant: Variant, gap: float, deadline: Deadline, max_rounds: int, report: Report
 ) -> Outcome:
     """Run rounds until the gap, the time or the rounds end.
 

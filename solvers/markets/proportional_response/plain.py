@@ -74,11 +74,7 @@ def respond_rounds(
             answer = _claimed(bids ** (1.0 - damping) * answer**damping, budgets)
         bids = answer
     return PathOutcome(
-        allocation=shares,
-        prices=prices,
-        gap=(bound - welfare) / market.total_budget,
-        steps=number,
-        out_of_time=late,
+        allocation=shares, prices=prices, gap=(bound - welfare) / market.total_budget, steps=number, out_of_time=late
     )
 
 

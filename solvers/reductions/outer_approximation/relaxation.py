@@ -92,13 +92,7 @@ class OuterProgram:
             gap_unit=None if original.gap_unit is None else scale * original.gap_unit,
         )
         return cls(
-            original=original,
-            terms=terms,
-            tangents=tangents,
-            program=program,
-            scale=scale,
-            units=units,
-            starts=starts,
+            original=original, terms=terms, tangents=tangents, program=program, scale=scale, units=units, starts=starts
         )
 
     def proof(self, answer: Answer) -> Proof | None:

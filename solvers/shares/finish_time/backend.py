@@ -10,7 +10,7 @@ import numpy as np
 from ....formulations.arrays import Floats
 from ....formulations.shares.finish_time.problem import FinishTimeFairness
 from ....formulations.shares.polytope import GpuShares
-from ...backend import Answer, Backend, Claim, Progress, Task
+from ...backend import Answer, OwnMethod, Progress, Task
 from ...deadline import Deadline
 from ...options import Options
 from ...result import CLOSED_GAP, Limit
@@ -21,7 +21,7 @@ MOST_PRICES = 40
 MOST_ROUNDS = 400
 
 
-class FinishTime(Backend):
+class FinishTime(OwnMethod):
     """Raises the level that prices prove until shares of the whole cluster reach it; then breaks ties.
 
     At a level, each job needs a speed; the pricing problem finds its cheapest shares at prices of the GPU types. If all
@@ -33,9 +33,6 @@ class FinishTime(Backend):
     """
 
     name = "finish_time"
-    licence = "Apache-2.0"
-    version = "1"
-    requires = ("numba",)
     formulations = frozenset({"FinishTimeFairness"})
     supported_options = frozenset({"seed"})
 
@@ -53,12 +50,7 @@ class FinishTime(Backend):
                 plan, notes = tied, ["ties: the shares nearest to the isolated ones at this level"]
             else:
                 notes = ["ties: unbroken, as breaking them would cost more than the requested gap"]
-        return Answer(
-            claim=Claim.SOLVED if limit is None else Claim.STOPPED,
-            limit=limit,
-            plan=plan,
-            notes=tuple(notes),
-        )
+        return Answer.ended(limit, plan=plan, notes=tuple(notes))
 
 
 @dataclass(frozen=True, eq=False)
