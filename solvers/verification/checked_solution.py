@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,6 @@ def check_solution(
 
     Parameters
     ----------
-    task : Task
     given : object
         The backend's solution: an array of shape (columns,), or without a program a plan; anything else is infeasible.
     options : Options
@@ -64,9 +63,10 @@ def check_solution(
     final : bool
         See `CheckedSolution`.
     """
-    checked = (
-        _checked_plan(task.problem, given) if task.program is None else _checked_values(task, given, duals, options)
-    )
+    if task.program is None:
+        checked = _checked_plan(task.problem, given)
+    else:
+        checked = _checked_values(task, task.program, given, duals, options)
     feasible = checked.plan is not None and checked.residuals.worst <= options.feasibility_tol
     return replace(checked, feasible=feasible, final=final)
 
@@ -91,10 +91,11 @@ def _checked_plan(problem: Formulation[Any], plan: Any) -> CheckedSolution:
     return CheckedSolution(plan=normalized, objective=evaluated[0], residuals=evaluated[1])
 
 
-def _checked_values(task: Task, given: Any, duals: Floats | None, options: Options) -> CheckedSolution:
+def _checked_values(
+    task: Task, program: Program, given: Any, duals: Floats | None, options: Options
+) -> CheckedSolution:
     """Return the evaluation of values by column by program and formulation."""
-    program, problem, tolerance = task.program, task.problem, options.feasibility_tol
-    assert program is not None
+    problem, tolerance = task.problem, options.feasibility_tol
     read = as_floats(given)
     if read is None or read.shape != (program.num_columns,) or not np.isfinite(read).all():
         return CheckedSolution()
@@ -111,9 +112,7 @@ def _checked_values(task: Task, given: Any, duals: Floats | None, options: Optio
     evaluated = problem.evaluate(plan)
     if evaluated is not None:
         objective, own = evaluated
-        residuals = Residuals(
-            max(residuals.bound, own.bound), max(residuals.row, own.row), max(residuals.integrality, own.integrality)
-        )
+        residuals = Residuals(*map(max, astuple(residuals), astuple(own)))
     return CheckedSolution(plan=plan, objective=objective, residuals=residuals, values=values)
 
 

@@ -48,7 +48,9 @@ class ProgressRecorder:
         if math.isfinite(bound):
             self.bound = bound
         if incumbent is not None:
-            self._keep_better(check_solution(self.task, incumbent, self.options))
+            found = check_solution(self.task, incumbent, self.options)
+            if found.feasible:
+                self.best = found if self.best is None else better_solution(self.task.problem, found, self.best)
         if self._on_progress is not None and self._error is None:
             try:
                 self._on_progress(point)
@@ -64,8 +66,3 @@ class ProgressRecorder:
         """Raise the exception of the caller's callback, if there is one."""
         if self._error is not None:
             raise self._error
-
-    def _keep_better(self, solution: CheckedSolution) -> None:
-        if solution.feasible:
-            kept = self.best
-            self.best = solution if kept is None else better_solution(self.task.problem, solution, kept)

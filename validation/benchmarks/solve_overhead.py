@@ -20,7 +20,7 @@ from ...formulations.errors import InvalidInput
 from ...formulations.program.model import Program
 from ...solvers.backend import Task
 from ...solvers.options import Options
-from ...solvers.reductions.objective_scale import raised, raising_factor
+from ...solvers.reductions.run import raised, raising_factor
 from ...solvers.registry import find_backend
 from ...solvers.solve import solve
 from ...solvers.verification.progress import ProgressRecorder

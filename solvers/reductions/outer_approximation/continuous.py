@@ -12,16 +12,16 @@ from ....formulations.arrays import Floats
 from ....formulations.program.model import Program
 from ...backend import Answer, Claim
 from ...result import Limit
-from .feasibility import (
+from .points import FAR_BELOW, REACH, Tangents, Terms, first_grid, further_down, window_points
+from .relaxation import (
     LOG_ARGUMENT_TOLERANCE,
     UNDECIDED,
     WORTH,
+    OuterProgram,
     interior_program,
     log_argument_tolerance,
     recession_program,
 )
-from .points import FAR_BELOW, REACH, Tangents, Terms, first_grid, further_down, window_points
-from .relaxation import OuterProgram
 from .state import FINEST_TOLERANCE, PATIENCE, Inner, Proof, Record
 
 # Ratio of the first grid, and of the grid outside the windows after the first round.
@@ -41,8 +41,6 @@ class ContinuousRounds:
 
     Parameters
     ----------
-    inner : Inner
-    program : Program
     share : float
         Share of the requested gap at which the rounds stop.
     tangents : Tangents, optional

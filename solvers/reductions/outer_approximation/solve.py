@@ -13,8 +13,8 @@ from ...backend import Answer, Backend, Claim, Progress, Task
 from ...deadline import Deadline
 from ...options import Options
 from .continuous import ContinuousRounds
-from .feasibility import interior_program
 from .mixed_integer import IntegerRounds
+from .relaxation import interior_program
 from .state import Inner, Record
 
 
@@ -28,7 +28,6 @@ def solve_by_tangents(backend: Backend, task: Task, options: Options, on_progres
 
     Parameters
     ----------
-    backend : Backend
     task : Task
         A task with log terms; its start may be incomplete.
     options : Options
@@ -37,25 +36,19 @@ def solve_by_tangents(backend: Backend, task: Task, options: Options, on_progres
     on_progress : Progress
         Called after each round, and with an integer program's better incumbents.
     """
-    program = task.program
-    assert program is not None
+    program = task.stated_program
 
     def report(record: Record) -> None:
         on_progress(None if record.solution is None else record.objective, record.bound, record.solution)
 
     inner = Inner(backend, Deadline.of(options), task.problem)
-    rounds: ContinuousRounds | IntegerRounds
-    if program.problem_class is ProblemClass.MILOG:
-        rounds = IntegerRounds(inner, program, report=report)
-    else:
-        rounds = ContinuousRounds(inner, program, report=report)
+    kind = IntegerRounds if program.problem_class is ProblemClass.MILOG else ContinuousRounds
+    rounds: ContinuousRounds | IntegerRounds = kind(inner, program, report=report)
     warm_start_note = () if task.start is None else (_begin(rounds, task.start),)
     answer = rounds.run()
-    count = f"{len(rounds.tangents.point)} cuts"
-    if isinstance(rounds, IntegerRounds):
-        made = f"tangent cuts: {rounds.rounds} integer and {inner.rounds} continuous rounds, {count}"
-    else:
-        made = f"tangent cuts: {inner.rounds} rounds, {count}"
+    integer = f"{rounds.rounds} integer and " if isinstance(rounds, IntegerRounds) else ""
+    continuous = "continuous " if integer else ""
+    made = f"tangent cuts: {integer}{inner.rounds} {continuous}rounds, {len(rounds.tangents.point)} cuts"
     return replace(answer, notes=(made, *warm_start_note, *inner.notes))
 
 
