@@ -44,7 +44,6 @@ class Progress(Protocol):
         The incumbent is a vector of values by column, or for a special backend a plan. A report is kept even if the
         backend fails afterwards.
         """
-        ...
 
 
 def ignore_progress(*report: Any, **more: Any) -> None:
@@ -278,7 +277,7 @@ class OwnMethod(Backend):
 
     licence = "Apache-2.0"
     version = "1"
-    requires = ("numba",)
+    requires: tuple[str, ...] = ("numba",)
 
 
 @cache

@@ -89,11 +89,9 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
         least, reward, level_prices = np.zeros(len(first)), 1.0, None
         mix = best_sum(job_groups, deadline)
         face = prices = mix.prices
-        rounds, finished = mix.rounds, mix.finished
-        stated = f"{rounds} rounds of prices"
+        finished, stated = mix.finished, f"{mix.rounds} rounds of prices"
     else:
-        caps = problem.highest[first]
-        reward = 0.0
+        caps, reward = problem.highest[first], 0.0
         filling = isinstance(problem, MaxMinFairness) and problem.water_filling
         least, stages = _levels(job_groups, caps, filling, deadline)
         mix, finished = stages[-1], all(stage.finished for stage in stages)
@@ -113,15 +111,11 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
         notes.append("a convex combination of pricing solutions: ties among optima are not broken by distance")
     else:
         notes.append("the optimum nearest to isolated shares")
-    plan = GpuShares(_within_capacity(job_groups, shares)[problem.groups.of_job], prices, 0.0, level_prices)
-    return plan, notes, finished
-
-
-def _within_capacity(job_groups: JobGroups, shares: Floats) -> Floats:
-    """Return shares by group scaled down to the capacity: rounding, or a convex combination, may exceed it a little."""
+    # Rounding, or a convex combination, may exceed the capacity a little.
     shares = shares / np.maximum(1.0, shares.sum(axis=1, keepdims=True))
     used = (job_groups.gangs * job_groups.counts) @ shares
-    return np.asarray(shares * np.minimum(1.0, job_groups.gpus / np.maximum(used, job_groups.gpus)))
+    shares = shares * np.minimum(1.0, job_groups.gpus / np.maximum(used, job_groups.gpus))
+    return GpuShares(shares[problem.groups.of_job], prices, 0.0, level_prices), notes, finished
 
 
 def _levels(
@@ -151,9 +145,8 @@ def _per_level(job_groups: JobGroups, prices: Floats, least: Floats) -> Floats:
     """Return prices scaled to units of the level: the rise of the level by one more GPU."""
     from ...formulations.shares.kernels import cheapest
 
-    slope = cheapest(
-        job_groups.worth, job_groups.gangs, job_groups.counts, prices, 0.0, least, 0.0, np.zeros(len(prices))
-    )[1]
+    jobs, usage = (job_groups.worth, job_groups.gangs, job_groups.counts), np.zeros(len(prices))
+    _, slope, _ = cheapest(*jobs, prices, 0.0, least, 0.0, usage)
     return prices / slope if slope > 0 else prices
 
 

@@ -161,9 +161,7 @@ class _Refinement:
             cuts += new
         if self.best.closed():
             return limit
-        if self.deadline.left() == 0.0:
-            return Limit.TIME
-        return self._time_indexed()
+        return Limit.TIME if self.deadline.left() == 0.0 else self._time_indexed()
 
     def _counts(
         self, keep: NDArray[np.bool_], cuts: list[window_programs.Cut], *, proves: bool
@@ -192,8 +190,9 @@ class _Refinement:
         return answer.limit or Limit.METHOD
 
     def _solve(self, form: str, program: Program, start: Floats | None) -> Answer:
-        gaps = {"rel_gap": GAP_SHARE * self.options.rel_gap, "abs_gap": GAP_SHARE * self.options.abs_gap}
-        return solved_by_highs(self.window, form, program, replace(self.deadline.options(), **gaps), start)
+        options = self.deadline.options()
+        asked = replace(options, rel_gap=GAP_SHARE * options.rel_gap, abs_gap=GAP_SHARE * options.abs_gap)
+        return solved_by_highs(self.window, form, program, asked, start)
 
     def _possible(self) -> NDArray[np.bool_]:
         """Return the numbers of rounds that a better plan may use, shape (N, T + 1)."""

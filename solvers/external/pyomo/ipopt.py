@@ -123,7 +123,8 @@ class Ipopt(PyomoSolver):
         log_text = log.read_text(errors="replace")
         end = re.findall(r"^EXIT: (.*)$", log_text, re.MULTILINE)
         exit_text = end[-1] if end else "no verdict"
-        claim, limit = next((outcome for words, *outcome in ENDS if words in exit_text), (Claim.FAILED, None))
+        known = ((claim, limit) for words, claim, limit in ENDS if words in exit_text)
+        claim, limit = next(known, (Claim.FAILED, None))
         point = claim in (Claim.SOLVED, Claim.STOPPED) and len(results.solution) > 0
         if point:
             load(call.model, results)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -22,14 +23,13 @@ def forest_factored(edges: Edges, coupling: Floats, large: Floats, small: Floats
 
     Parameters
     ----------
-    edges : Edges
     coupling : ndarray of float, shape (E,)
         The entries of V.
     large, small : ndarray of float, shapes (max(N, K),) and (min(N, K),)
     """
     from scipy.sparse import csc_array, csr_array
     from scipy.sparse.csgraph import minimum_spanning_tree
-    from scipy.sparse.linalg import splu
+    from scipy.sparse.linalg import LinearOperator, cg, splu
 
     size = edges.num_large + edges.num_small
     scale = 1.0 / np.sqrt(np.concatenate([large, small]))
@@ -56,35 +56,11 @@ def forest_factored(edges: Edges, coupling: Floats, large: Floats, small: Floats
         return None
     table = csr_array((weight, edges.small, edges.starts), (edges.num_large, edges.num_small))
     back, small_scale, zeros = table.T.tocsr(), scale[edges.num_large :], np.zeros(edges.num_large)
-
-    def inverse(right: Floats) -> Floats:
-        scaled: Floats = small_scale * right
-        found = _conjugate_gradients(
-            lambda v: v - back @ (table @ v),
-            lambda v: factor.solve(np.concatenate([zeros, v]))[edges.num_large :],
-            scaled,
-        )
-        return np.asarray(small_scale * found)
-
-    return inverse
-
-
-def _conjugate_gradients(
-    times: Callable[[Floats], Floats], nearly: Callable[[Floats], Floats], right: Floats
-) -> Floats:
-    """Return the approximate solution of a positive definite system, given its product and an approximate inverse."""
-    solution, rest = np.zeros_like(right), right.copy()
-    step = nearly(rest)
-    direction, along = step, float(rest @ step)
-    enough = PRECISION * float(np.linalg.norm(right))
-    for _ in range(MOST_ROUNDS):
-        product = times(direction)
-        bend = float(direction @ product)
-        if not bend > 0 or float(np.linalg.norm(rest)) <= enough:
-            break
-        solution += (along / bend) * direction
-        rest -= (along / bend) * product
-        step = nearly(rest)
-        before, along = along, float(rest @ step)
-        direction = step + (along / before) * direction
-    return solution
+    shape: Any = (edges.num_small, edges.num_small)
+    system = LinearOperator(shape, matvec=lambda v: v - back @ (table @ v), dtype=np.float64)
+    nearly = LinearOperator(
+        shape, matvec=lambda v: factor.solve(np.concatenate([zeros, v]))[edges.num_large :], dtype=np.float64
+    )
+    return lambda right: np.asarray(
+        small_scale * cg(system, small_scale * right, rtol=PRECISION, maxiter=MOST_ROUNDS, M=nearly)[0]
+    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -10,6 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 from ....formulations.arrays import Floats
 from .scaling import ScaledLeontief
 
+FactorT = TypeVar("FactorT")
 # Shift of the diagonal, in its own unit, where rounding has left the matrix indefinite; then ten thousand times it.
 REPAIR, REPAIR_GROWTH, REPAIRS = 1e-15, 1e4, 4
 
@@ -48,7 +50,7 @@ class GoodsSystem:
         self._shape = (rounds, resources)
         if self._by_buyers:
             # (K - R R')^-1 = K^-1 + K^-1 R (1 - R' K^-1 R)^-1 R' K^-1
-            self._roots = _cholesky(blocks)
+            self._roots = _repaired(np.einsum("tjj->tj", blocks), lambda: np.linalg.cholesky(blocks))
             half = self._half = np.linalg.solve(self._roots, rows).reshape(goods, count)
             self._factor = _factored(np.eye(count) - half.T @ half)
         else:
@@ -67,29 +69,23 @@ class GoodsSystem:
         return np.asarray(np.linalg.solve(self._roots.transpose(0, 2, 1), half)[:, :, 0])
 
 
-def _cholesky(blocks: Floats) -> Floats:
-    at = np.arange(blocks.shape[1])
-    own = blocks[:, at, at].copy()
-    share = 0.0
+def _factored(matrix: Floats) -> tuple[Floats, bool]:
+    def factor() -> tuple[Floats, bool]:
+        found: tuple[Floats, bool] = cho_factor(matrix, lower=True, check_finite=False)
+        if not np.isfinite(found[0].diagonal()).all():
+            raise np.linalg.LinAlgError("not finite")
+        return found
+
+    return _repaired(np.einsum("ii->i", matrix), factor)
+
+
+def _repaired(diagonal: Floats, factor: Callable[[], FactorT]) -> FactorT:
+    """Return the factor of a matrix, whose diagonal (a view of it) is shifted a little more after each failure."""
+    own, share = diagonal.copy(), 0.0
     for _ in range(REPAIRS):
         try:
-            return np.asarray(np.linalg.cholesky(blocks), dtype=np.float64)
+            return factor()
         except np.linalg.LinAlgError:
             share = max(REPAIR, share * REPAIR_GROWTH)
-            blocks[:, at, at] = own * (1.0 + share)
-    raise np.linalg.LinAlgError("no positive definite system")
-
-
-def _factored(matrix: Floats) -> tuple[Floats, bool]:
-    own = matrix.diagonal().copy()
-    share = 0.0
-    for _ in range(REPAIRS):
-        try:
-            factor: tuple[Floats, bool] = cho_factor(matrix, lower=True, check_finite=False)
-            if np.isfinite(factor[0].diagonal()).all():
-                return factor
-        except np.linalg.LinAlgError:
-            pass
-        share = max(REPAIR, share * REPAIR_GROWTH)
-        np.fill_diagonal(matrix, own + share * np.abs(own))
+            diagonal[...] = own + share * np.abs(own)
     raise np.linalg.LinAlgError("no positive definite system")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -298,20 +299,13 @@ def host(array: Any) -> Floats:
 
 
 class _Torch:
-    """The functions of torch used here, under the names of the standard."""
+    """The functions of torch under the names of the standard; most have the same."""
 
     def __init__(self) -> None:
-        import importlib
+        self._torch: Any = import_module("torch")
 
-        torch = importlib.import_module("torch")
-        self.exp, self.log, self.where, self.all, self.asarray = (
-            torch.exp,
-            torch.log,
-            torch.where,
-            torch.all,
-            torch.asarray,
-        )
-        self._torch = torch
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._torch, name)
 
     def max(self, array: Any, axis: int, keepdims: bool = False) -> Any:
         return self._torch.amax(array, dim=axis, keepdim=keepdims)

@@ -52,23 +52,18 @@ class Entries(Protocol):
 
     def respond(self, state: State) -> tuple[Floats, float]:
         """Let every buyer bid; return the prices, shape (K,), and ``sum b log u``."""
-        ...
 
     def bound_and_welfare(self, state: State, log_prices: Floats) -> tuple[float, float]:
         """Return (bound, welfare) of the state's bids at the prices that they make, short of ``sum B log B``."""
-        ...
 
     def bound(self, log_prices: Floats) -> float:
         """Return the bound that prices prove, short of ``sum B log B``."""
-        ...
 
     def narrowed(self, state: State, log_prices: Floats, most: float) -> Lists | None:
         """Return the relevant bids as lists; None if they are more than this share of all."""
-        ...
 
     def shares(self, state: State, prices: Floats) -> Any:
         """Return every buyer's share of each good: an array, or (values, goods, starts)."""
-        ...
 
 
 class Table:
