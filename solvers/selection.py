@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Never, cast
 
 from ..formulations.errors import BackendUnavailable, InvalidInput, UnsupportedProblem
@@ -159,7 +159,7 @@ class Selection:
 
     def __init__(self, info: ProblemInfo, options: Options) -> None:
         self.info, self.options = info, options
-        self._availability: dict[int, Availability] = {}
+        self._probe: Callable[[Backend], Availability] = cache(lambda backend: backend.probe())
         self._weighed: list[Candidate] = []
         self._unweighed = self._weigh()
 
@@ -213,11 +213,6 @@ class Selection:
     def _backends(self) -> list[Backend]:
         return all_backends()
 
-    def _probe(self, backend: Backend) -> Availability:
-        if id(backend) not in self._availability:
-            self._availability[id(backend)] = backend.probe()
-        return self._availability[id(backend)]
-
     def _first_usable(self, backends: Iterable[Backend]) -> str:
         """Return the name of the first that can run here, preferring unlimited licences."""
         able = sorted(backends, key=lambda each: not self._probe(each).usable or bool(self._probe(each).limit))
@@ -233,7 +228,11 @@ class Selection:
                 reason = f"{taken} comes first{why_later}"
             if not reason:
                 found = self._probe(backend)
-                version, reason = found.version, _unavailable(found)
+                version = found.version
+                if not found.usable:
+                    reason = found.reason
+                elif found.limit:
+                    reason = f"its licence is limited to {found.limit}: used by name only"
             if not reason:
                 taken = backend.name
             merit = reason or _merit(backend, self.info)
@@ -303,13 +302,6 @@ def _unsupported_options(backend: Backend, options: Options) -> list[str]:
         and (value := getattr(options, name)) is not getattr(DEFAULTS, name)
         and (name == "warm_start" or value != getattr(DEFAULTS, name))
     ]
-
-
-def _unavailable(found: Availability) -> str:
-    """Return why "auto" passes over a backend of this availability; empty if it does not."""
-    if not found.usable:
-        return found.reason
-    return f"its licence is limited to {found.limit}: used by name only" if found.limit else ""
 
 
 def _merit(backend: Backend, info: ProblemInfo) -> str:

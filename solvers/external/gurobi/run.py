@@ -144,14 +144,13 @@ def _without_optimum(model: Any, program: Program, options: Options, notes: tupl
     if model.Status == GRB.INFEASIBLE:
         ray = None if integer else np.array(model.getAttr("FarkasDual", model.getConstrs()))
         return Answer(claim=Claim.INFEASIBLE, ray=ray, notes=notes)
-    if model.SolCount == 0:
-        claim = Claim.INFEASIBLE if first == GRB.INFEASIBLE else Claim.INFEASIBLE_OR_UNBOUNDED
-    elif first == GRB.INFEASIBLE:
-        return Answer(claim=Claim.FAILED, message="Gurobi: INFEASIBLE, and then a point without the objective")
-    else:
-        claim = Claim.UNBOUNDED
-    message = f"Gurobi: {status_name(first)}" if claim is Claim.INFEASIBLE_OR_UNBOUNDED else ""
-    return Answer(claim=claim, message=message, notes=notes)
+    if model.SolCount > 0:
+        if first == GRB.INFEASIBLE:
+            return Answer(claim=Claim.FAILED, message="Gurobi: INFEASIBLE, and then a point without the objective")
+        return Answer(claim=Claim.UNBOUNDED, notes=notes)
+    if first == GRB.INFEASIBLE:
+        return Answer(claim=Claim.INFEASIBLE, notes=notes)
+    return Answer(claim=Claim.INFEASIBLE_OR_UNBOUNDED, message=f"Gurobi: {status_name(first)}", notes=notes)
 
 
 def _smooth_optimum(

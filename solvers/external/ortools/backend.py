@@ -97,13 +97,23 @@ class CpSat(Backend):
             hint.vars.extend(np.flatnonzero(given).tolist())
             hint.values.extend(whole.columns.counts(np.where(given, task.start, 0.0))[given].tolist())
         _set_parameters(solver.parameters, program, whole, deadline.options(), own)
-        _run(model, solver, best)
+
+        class ProgressCallback(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+            def on_solution_callback(self) -> None:
+                best.take(best.values(self.response_proto))
+
+        solver.best_bound_callback = best.take_bound
+        solver.solve(model, ProgressCallback())
         if solver.response_proto.status == cp_model.MODEL_INVALID:
             fault = model.validate()
             if not fault:  # the parameters are at fault
                 raise InvalidInput("backend_options['ortools']", own, f"CP-SAT: {solver.solution_info()}")
             return Answer(claim=Claim.FAILED, message=f"CP-SAT does not take the model: {fault}", notes=notes)
-        return _answer(solver, best, _limit(solver, options, own), notes)
+        limit = next((limit for name, limit in STOPS.items() if name in own), Limit.INTERRUPTED)
+        # CP-SAT does not report which limit stopped it.
+        if options.time_limit is not None and solver.wall_time >= 0.95 * solver.parameters.max_time_in_seconds:
+            limit = Limit.TIME
+        return _answer(solver, best, limit, notes)
 
 
 class Best:
@@ -139,17 +149,6 @@ class Best:
         if self.bound is None or self._turn * (corrected - self.bound) > 0:
             self.bound = corrected
             self._on_progress(self.objective, corrected)
-
-
-def _run(model: Any, solver: Any, best: Best) -> None:
-    from ortools.sat.python import cp_model
-
-    class ProgressCallback(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
-        def on_solution_callback(self) -> None:
-            best.take(best.values(self.response_proto))
-
-    solver.best_bound_callback = best.take_bound
-    solver.solve(model, ProgressCallback())
 
 
 def _answer(solver: Any, best: Best, limit: Limit, notes: tuple[str, ...]) -> Answer:
@@ -229,13 +228,6 @@ def _set_own(parameters: Any, name: str, value: Any) -> None:
             setattr(parameters, name, value if member is None else member)
     except TypeError:
         raise InvalidInput(field, value, "CP-SAT does not take this value") from None
-
-
-def _limit(solver: Any, options: Options, own: Mapping[str, Any]) -> Limit:
-    """Return the limit that stopped CP-SAT, which CP-SAT does not report."""
-    if options.time_limit is not None and solver.wall_time >= 0.95 * solver.parameters.max_time_in_seconds:
-        return Limit.TIME
-    return next((limit for name, limit in STOPS.items() if name in own), Limit.INTERRUPTED)
 
 
 def _no_point(whole: WholeProgram, why: str, notes: tuple[str, ...]) -> Answer:

@@ -125,9 +125,10 @@ def _run(
         return Answer(claim=Claim.FAILED, message=message, plan=best.plan, notes=tuple(notes))
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         best.lift(math.ceil(bound - 1e-6) * stated.unit - stated.lost)
-    limit = Limit.METHOD if deadline.given.time_limit is None else Limit.TIME
-    limit_reached = None if status == cp_model.OPTIMAL else limit
-    return Answer.ended(limit_reached, message=message, plan=best.plan, bound=best.bound, notes=tuple(notes))
+    limit = None
+    if status != cp_model.OPTIMAL:
+        limit = Limit.METHOD if deadline.given.time_limit is None else Limit.TIME
+    return Answer.ended(limit, message=message, plan=best.plan, bound=best.bound, notes=tuple(notes))
 
 
 def _asked(

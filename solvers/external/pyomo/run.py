@@ -30,10 +30,8 @@ class Call:
 
     Attributes
     ----------
-    program : Program
     model : ConcreteModel
         The model of the program.
-    options : Options
     own : mapping
         The solver's own options, checked.
     seconds : float or None
@@ -61,30 +59,21 @@ class Call:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """The outcome of one call; see `Answer`.
+class Outcome(Answer):
+    """The outcome of one call: an answer, whose values and duals are read from the model.
 
     Attributes
     ----------
     has_point : bool
         Whether the solver states that it has a solution; the model's values are read only then.
-    bound : float or None
-        The bound that the solver states.
     within : float or None
         Alternative to `bound`: the proved distance of the bound from the solution's objective.
     warm_start_note : str
         Note on the use of the warm start, if the solver reports it.
     """
 
-    claim: Claim
-    limit: Limit | None = None
-    message: str = ""
     has_point: bool = False
-    values: Floats | None = None
-    bound: float | None = None
     within: float | None = None
-    duals: Floats | None = None
-    notes: tuple[str, ...] = ()
     warm_start_note: str = ""
 
 
@@ -149,16 +138,8 @@ class PyomoSolver(Backend):
             notes = (found.warm_start_note or note, *notes)
         # Every plugin gives duals, not every one reduced costs.
         reduced = None if duals is None or len(program.log_weights) else reduced_costs(program, duals)
-        return Answer(
-            claim=found.claim,
-            limit=found.limit,
-            message=found.message,
-            values=None if found.values is None else found.values[: program.num_columns],
-            bound=found.bound,
-            duals=duals,
-            reduced_costs=reduced,
-            notes=notes,
-        )
+        values = None if found.values is None else found.values[: program.num_columns]
+        return replace(found, values=values, duals=duals, reduced_costs=reduced, notes=notes)
 
     def stated(self, program: Program, start: Floats | None) -> tuple[Program, Floats | None]:
         """Return the program and the start in the form that suits the solver: columns and rows may be appended."""

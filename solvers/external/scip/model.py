@@ -71,7 +71,6 @@ class ScipModel:
         A feasible point by column, for when SCIP finds none.
     nothing : float
         The trivial (infinite) bound.
-    running : bool
     """
 
     def __init__(
@@ -233,9 +232,8 @@ def _add_columns(model: Any, program: Program, *, feasibility_only: bool) -> lis
     binary = program.integer & (program.lower >= 0) & (program.upper <= 1)
     kinds = np.where(binary, "B", np.where(program.integer, "I", "C")).tolist()
     costs = (0.0 * program.objective if feasibility_only else program.objective).tolist()
-    variables = list(
-        map(model.addVar, map(str, range(n)), kinds, _finite(program.lower), _finite(program.upper), costs)
-    )
+    names, lower, upper = map(str, range(n)), _finite(program.lower), _finite(program.upper)
+    variables = list(map(model.addVar, names, kinds, lower, upper, costs))
     model.addObjoffset(0.0 if feasibility_only else program.offset)
     if program.sense == "max":
         model.setMaximize()

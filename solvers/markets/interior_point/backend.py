@@ -87,13 +87,13 @@ class _Linear:
             self.start = self._warm_start(self.options.warm_start)
         if self.start is not None:
             welfare = self.market.welfare(self.start.utilities) / self.total - self.shift
-            sifting.start(welfare, self._worth_of_goods(self.start.prices))
+            worth = self.market.normal_prices(self.start.prices) * self.market.capacities / self.total
+            sifting.start(welfare, np.asarray(worth[self.normalized.goods]))
         closed = sifting.best.gap <= sifting.watch.tolerance
         limit = None if closed else sifting.run()
         pairs = ", ".join(f"{count:,}" for count in sifting.selections) or "no"
-        self.notes.append(
-            f"{sifting.watch.steps} steps on {pairs} of {self.normalized.num_pairs:,} pairs of buyer and good"
-        )
+        every = f"{self.normalized.num_pairs:,} pairs of buyer and good"
+        self.notes.append(f"{sifting.watch.steps} steps on {pairs} of {every}")
         return Answer.ended(limit, plan=self._plan(), notes=tuple(self.notes))
 
     def _plan(self) -> Equilibrium:
@@ -176,18 +176,11 @@ class _Linear:
             allocation = allocation.reshape(self.market.num_buyers, -1)
         return self.market.equilibrium(allocation, prices.ravel())
 
-    def _worth_of_goods(self, prices: Floats) -> Floats:
-        """Return the prices of whole capacities of the wanted goods, in the unit of budgets that sum to 1."""
-        worth = self.market.normal_prices(prices) * self.market.capacities / self.total
-        return np.asarray(worth[self.normalized.goods])
-
     def _report(self, steps: int, welfare: float, bound: float, pairs: int) -> None:
         objective, proved = self.total * (welfare + self.shift), self.total * (bound + self.shift)
         if self.options.log:
-            gap = bound - welfare
-            sys.stdout.write(
-                f"step {steps:3d}  welfare {objective:.10g}  bound {proved:.10g}  gap {gap:.2e}  pairs {pairs}\n"
-            )
+            values = f"welfare {objective:.10g}  bound {proved:.10g}  gap {bound - welfare:.2e}"
+            sys.stdout.write(f"step {steps:3d}  {values}  pairs {pairs}\n")
         incumbent = None
         if time.perf_counter() - self.reported_at_s > INCUMBENT_S:
             incumbent, self.reported_at_s = self._plan(), time.perf_counter()

@@ -48,11 +48,6 @@ class BestPoint:
         """Bound less objective, over the sum of the budgets."""
         return (self.bound - self.objective) / self._total
 
-    @property
-    def known(self) -> bool:
-        """Whether there is a plan."""
-        return math.isfinite(self.objective)
-
     def closed(self) -> bool:
         """Whether the gap is within the requested one."""
         return self.gap <= self._allowed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ....formulations.markets.volatile import VolatileFisherMarket
@@ -41,8 +43,6 @@ def solve_leontief(
         effect.
     on_progress : Progress
         Called after each step; only the last step gets a plan, as a large one takes time and memory.
-    deadline : Deadline
-    most_steps : int
 
     Returns
     -------
@@ -63,7 +63,7 @@ def solve_leontief(
     best = BestPoint(market, options, on_progress)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         limit = None if best.closed() else _followed(market, best, deadline, most_steps)
-    if not best.known:
+    if not math.isfinite(best.objective):  # there is no plan
         why = "requirements over capacities exceed the range of floats: state them in other units"
         return Answer(claim=Claim.FAILED, message=why)
     return best.answer(limit)

@@ -86,8 +86,7 @@ class ProportionalResponse(OwnMethod):
             deadline=deadline,
             started=started,
             warm=_Warm.of(market, options),
-            threads=options.threads,
-            log=options.log,
+            options=options,
             on_progress=on_progress,
         )
         plan, limit, notes = run.weighted() if market.kind.endswith((":ces", ":cobb-douglas")) else run.linear()
@@ -141,8 +140,7 @@ class _Run:
     deadline: Deadline
     started: float
     warm: _Warm | None
-    threads: int
-    log: bool
+    options: Options
     on_progress: Progress
 
     def linear(self) -> tuple[Equilibrium, Limit, list[str]]:
@@ -199,7 +197,7 @@ class _Run:
         else:
             steps = MAX_ROUNDS["weighted"] if self.max_rounds is None else self.max_rounds
             slack = 1.0 if self.warm is None else min(1.0, max(self.warm.gap, 1e-6))
-            with blas_threads(self.threads):
+            with blas_threads(self.options.threads):
                 outcome = follow_prices(
                     market,
                     start=None if plan is None else plan.prices,
@@ -230,7 +228,7 @@ class _Run:
                 made = time.perf_counter()
                 due = made + max(now - self.started, (made - now) / REPORT_SHARE)
             self.on_progress(welfare if math.isfinite(welfare) else None, bound, plan)
-            if self.log:
+            if self.options.log:
                 gap = (bound - welfare) / self.market.total_budget
                 sys.stdout.write(f"round {number:6d}  welfare {welfare:.12g}  bound {bound:.12g}  gap {gap:.2e}\n")
                 sys.stdout.flush()
