@@ -61,10 +61,8 @@ def run_isolated(backend: Backend, task: Task, options: Options, on_progress: Pr
         A registered backend, or an object whose class is defined in a module that can be imported.
     task : Task
         A general backend is given the program only: there, `task.problem` is the program itself.
-    options : Options
     on_progress : Progress
         Called in this process with the backend's reports; if it raises, the process is ended and the error raised.
-    how : Isolation
 
     Returns
     -------

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...formulations.arrays import Floats
 from ...formulations.errors import NoSolution, UnsupportedProblem
+from ...formulations.program.bounds import proved_bound
 from ...formulations.shares.levels import ROUNDING, LevelShares
 from ...formulations.shares.max_min_fairness import MaxMinFairness
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.polytope import GpuShares
 from ..backend import Answer, Claim, OwnMethod, Progress, Task
 from ..deadline import Deadline
+from ..external.highs import solved_by_highs
 from ..options import Options
 from ..result import Limit
 from ..selection import checked_problem
 from .decomposition import ConvexCombination, JobGroups, best_level, best_sum
-from .side_constraints import solve_with_rows
 from .tie_break import MATCHED, nearest_shares
 
 WITH_ROWS = "MaxSumThroughput:rows"
@@ -27,6 +29,8 @@ KINDS = ("MaxMinFairness", "MaxMinFairness:water_filling", "MaxSumThroughput", W
 # A job is fixed at a level if rounding lets it rise by no more than this share of it, or than HARDER times the least
 # such rise of all jobs; the others stay open for another search, in which fixed jobs no longer count.
 HELD, HARDER = 1e-7, 10.0
+# Relative loss of the objective that a nearer optimum may have by rounding.
+LOST = 1e-9
 
 
 class SharePrices(OwnMethod):
@@ -157,6 +161,57 @@ def _mixed(job_groups: JobGroups, mix: ConvexCombination, reward: float, least: 
     for weight, prices in mix.parts:
         add_cheapest(job_groups.worth, job_groups.gangs, prices, reward, least, weight, shares)
     return shares
+
+
+def solve_with_rows(problem: MaxSumThroughput, options: Options) -> Answer:
+    """Solve the linear program by HiGHS and break its ties; both need an optimum, whatever the requested gap.
+
+    HiGHS's claims are proved first: a plan's prices prove their own bound; infeasibility is claimed only if prices
+    prove that the least rates cannot all be reached at once.
+    """
+    deadline = Deadline.of(options)
+    exact = replace(options, rel_gap=0.0, abs_gap=0.0)
+    answer = solved_by_highs(problem, "shares", problem.program(), exact)
+    if answer.values is None:
+        return _no_plan(problem, answer, exact.with_time(deadline.left()))
+    plan, note = problem.decode(answer.values, answer.duals), "ties among optima are not broken by distance"
+    if answer.claim is Claim.SOLVED and answer.duals is not None:
+        nearer = _nearer(problem, plan)
+        if nearer is not None:
+            plan, note = nearer, "the optimum nearest to isolated shares"
+    notes = (f"{len(problem.groups.first)} groups of {problem.num_jobs} jobs, prices from HiGHS", note)
+    return Answer(claim=answer.claim, limit=answer.limit, plan=plan, notes=notes)
+
+
+def _no_plan(problem: MaxSumThroughput, answer: Answer, options: Options) -> Answer:
+    """Return that there is no plan if that is proved; else HiGHS's outcome."""
+    if answer.claim is not Claim.INFEASIBLE or problem.least_rates is None:
+        return Answer(claim=answer.claim, limit=answer.limit, message=answer.message)
+    program = problem.reach_program()
+    duals = solved_by_highs(problem, "shares", program, options).duals
+    reach = 1.0 if duals is None else proved_bound(program, duals)
+    if reach < 1.0 - LOST:
+        message = f"no more than {reach:.6g} of all least rates can be reached at once, as prices prove"
+        return Answer(claim=Claim.INFEASIBLE, message=message, notes=(message,))
+    message = "HiGHS claims that there is no plan, and prices do not prove it"
+    return Answer(claim=Claim.FAILED, message=message)
+
+
+def _nearer(problem: MaxSumThroughput, plan: GpuShares) -> GpuShares | None:
+    """Return the optimum nearest to isolated shares by the plan's prices; None if rounding leaves it unresolved."""
+    first, prices, budget = problem.groups.first, problem.prices_of(plan), None
+    if problem.costs_per_s is not None and problem.budget_per_s is not None:
+        prices, budget = np.append(prices, plan.budget_price), (problem.costs_per_s, problem.budget_per_s)
+    job_groups = JobGroups.in_groups(problem, problem.groups, problem.rates)
+    targets = problem.isolated(problem.gangs[first])
+    least = problem.least[first]
+    shares, fault = nearest_shares(job_groups, problem.runnable[first], prices, 1.0, least, targets, budget)
+    if not fault <= MATCHED:
+        return None
+    nearer = replace(plan, shares=problem.sound(shares[problem.groups.of_job]))
+    reached, residuals = problem.evaluate(nearer)
+    kept = reached >= (1.0 - LOST) * problem.evaluate(plan)[0]
+    return nearer if kept and residuals.worst <= LOST else None
 
 
 BACKEND = SharePrices()

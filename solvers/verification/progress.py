@@ -22,7 +22,6 @@ class ProgressRecorder:
 
     Attributes
     ----------
-    history : list of HistoryPoint
     best : CheckedSolution or None
         The best feasible incumbent.
     bound : float or None

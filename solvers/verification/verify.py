@@ -35,12 +35,10 @@ class Verification:
         The best known solution. It is feasible, except for a plan of a special backend without a better replacement.
     residuals : Residuals or None
         Residuals of the solution; without one, of the answer's values if it has any.
-    bound : float
     bound_proved : bool
         Whether the bound is proved here, by duals or by the plan; an unverified one is the backend's.
     fault : str
         Fault of the answer, which makes the result NUMERICAL; empty if there is none.
-    notes : list of str
     """
 
     def __init__(self, task: Task, answer: Answer, options: Options, progress: ProgressRecorder) -> None:

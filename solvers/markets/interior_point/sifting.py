@@ -59,8 +59,6 @@ class Watch:
     ----------
     tolerance : float
         The requested gap, where budgets sum to 1.
-    deadline : Deadline
-    most_steps : int
     report : callable
         Called at every step with the number of steps, welfare and bound (where budgets sum to 1), and the number of
         pairs in use.

@@ -21,7 +21,6 @@ class GoodsSystem:
 
     Parameters
     ----------
-    scaled : ScaledLeontief
     curvature : iterable of ndarray, shape (T, n)
         Rate over reduced cost, by block of buyers: ``v_itj = curvature_it yield_it need_itj``.
     levels : ndarray of float, shape (N,)

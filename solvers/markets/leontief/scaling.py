@@ -22,7 +22,6 @@ class ScaledBlock:
 
     Attributes
     ----------
-    buyers : slice
     needs : ndarray of float, shape (T, J, n)
         Share of each good that one unit of rate takes; the largest of a served round is 1.
     yields : ndarray of float, shape (T, n)
@@ -47,9 +46,7 @@ class ScaledLeontief:
 
     Attributes
     ----------
-    market : VolatileFisherMarket
     budgets : ndarray of float, shape (N,)
-    blocks : list of ScaledBlock
     offset : float
         Difference of Nash welfare between the market and the scaled one, over the sum of the budgets.
     representable : bool

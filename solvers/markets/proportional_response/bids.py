@@ -33,7 +33,6 @@ class State:
 
     Attributes
     ----------
-    theta : float
     weights : ndarray of float, shape (K,)
     """
 
@@ -67,12 +66,7 @@ class Entries(Protocol):
 
 
 class Table:
-    """All goods of a dense market.
-
-    Parameters
-    ----------
-    market : FisherMarket
-    """
+    """All goods of a dense market."""
 
     def __init__(self, market: FisherMarket) -> None:
         utilities: Any = market.utilities

@@ -74,8 +74,6 @@ def respond(
         momentum anew when the potential rises, and omits irrelevant bids from most rounds.
     gap : float
         Tolerance of (D - P) / sum B.
-    deadline : Deadline
-    max_rounds : int
     report : callable
         Called at every check with (round, bound, welfare, found), bound and welfare short of ``sum B log B`` and for
         budgets of sum 1; found() returns the best shares and the best prices.

@@ -81,8 +81,6 @@ def follow_prices(
         Initial distance of a buyer's level below the log cost of its cheapest round: 1, or less near the optimum.
     gap : float
         Tolerance of the proved gap (D - P) / sum B.
-    deadline : Deadline
-    max_steps : int
     report : callable
         Called with (step, bound, welfare, found); found() returns the best allocation and the best prices.
     """
