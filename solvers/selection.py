@@ -141,16 +141,9 @@ def candidates(
     """
     refuse_unknown(unknown, "form")
     options = Options(
-        time_limit=time_limit,
-        rel_gap=rel_gap,
-        abs_gap=abs_gap,
-        feasibility_tol=feasibility_tol,
-        threads=threads,
-        seed=seed,
-        warm_start=warm_start,
-        log=log,
-        backend_options=backend_options,
-    )
+        time_limit=time_limit, rel_gap=rel_gap, abs_gap=abs_gap, feasibility_tol=feasibility_tol, threads=threads,
+        seed=seed, warm_start=warm_start, log=log, backend_options=backend_options,
+    )  # fmt: skip
     return Selection(ProblemInfo(problem, form), options).table()
 
 

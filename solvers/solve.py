@@ -78,16 +78,9 @@ def solve(
     started = time.perf_counter()
     refuse_unknown(unknown, "backend", "form", "isolate", "explain", "on_progress")
     options = Options(
-        time_limit=time_limit,
-        rel_gap=rel_gap,
-        abs_gap=abs_gap,
-        feasibility_tol=feasibility_tol,
-        threads=threads,
-        seed=seed,
-        warm_start=warm_start,
-        log=log,
-        backend_options=backend_options,
-    )
+        time_limit=time_limit, rel_gap=rel_gap, abs_gap=abs_gap, feasibility_tol=feasibility_tol, threads=threads,
+        seed=seed, warm_start=warm_start, log=log, backend_options=backend_options,
+    )  # fmt: skip
     for other in options.backend_options:
         if other != getattr(backend, "name", None):
             find_backend(other)

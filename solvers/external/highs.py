@@ -188,15 +188,9 @@ def _answer(solver: Any, program: Program, status: Any, notes: tuple[str, ...]) 
         bound = info.mip_dual_bound
     message = "" if claim is Claim.SOLVED else f"HiGHS: {solver.modelStatusToString(status)}"
     return Answer(
-        claim=claim,
-        limit=limits.get(status),
-        message=message,
-        values=values,
-        bound=bound,
-        duals=duals,
-        reduced_costs=reduced,
-        notes=notes,
-    )
+        claim=claim, limit=limits.get(status), message=message, values=values, bound=bound, duals=duals,
+        reduced_costs=reduced, notes=notes,
+    )  # fmt: skip
 
 
 BACKEND = Highs()

@@ -207,14 +207,6 @@ def _certified(window: ScheduleWindow, search: _SplitSearch, split: float, found
     slack = 8 * np.finfo(float).eps * (supply + float(np.abs(terms).sum()) + float(rates @ tables.remaining[:, 0]))
     bound = math.fsum([supply, slack, *terms.tolist()])
     return Dual(
-        gpu_price=gpu_price,
-        rates=rates,
-        bound=min(bound, 0.0),
-        net=net,
-        within=found.within,
-        beyond=found.beyond,
-        own_rates=own,
-        sum_branch=found.sum_branch,
-        floor=search.floor,
-        ceiling=search.ceiling,
-    )
+        gpu_price=gpu_price, rates=rates, bound=min(bound, 0.0), net=net, within=found.within, beyond=found.beyond,
+        own_rates=own, sum_branch=found.sum_branch, floor=search.floor, ceiling=search.ceiling,
+    )  # fmt: skip

@@ -122,16 +122,11 @@ class _Envelopes:
         values, columns = given.matrix.values[inside], given.matrix.columns[inside]
         most = values * np.where(values > 0, given.upper[columns], given.lower[columns])
         return cls(
-            given=given,
-            term=term,
-            starts=starts,
-            slopes=slopes,
-            heights=reached - slopes * starts,
+            given=given, term=term, starts=starts, slopes=slopes, heights=reached - slopes * starts,
             log_argument_rows=Csr(starts_of(np.bincount(row[inside] - m, minlength=K)), columns, values),
-            offsets=offsets,
-            least=least,
+            offsets=offsets, least=least,
             guarded=np.flatnonzero(np.bincount(row[inside] - m, weights=most, minlength=K) > offsets - least),
-        )
+        )  # fmt: skip
 
     @property
     def _sizes(self) -> tuple[int, int, int]:

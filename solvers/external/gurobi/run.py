@@ -116,15 +116,9 @@ def _answer(model: Any, program: Program, options: Options, notes: tuple[str, ..
         bound = model.ObjBound
     message = "" if claim is Claim.SOLVED else f"Gurobi: {status_name(status)}"
     return Answer(
-        claim=claim,
-        limit=limits.get(status, Limit.METHOD) if claim is Claim.STOPPED else None,
-        message=message,
-        values=values,
-        bound=bound,
-        duals=duals,
-        reduced_costs=reduced,
-        notes=notes,
-    )
+        claim=claim, limit=limits.get(status, Limit.METHOD) if claim is Claim.STOPPED else None, message=message,
+        values=values, bound=bound, duals=duals, reduced_costs=reduced, notes=notes,
+    )  # fmt: skip
 
 
 def _without_optimum(model: Any, program: Program, options: Options, notes: tuple[str, ...]) -> Answer:

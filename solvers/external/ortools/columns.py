@@ -114,16 +114,9 @@ def whole_columns(program: Program, options: Options, grid: float | None) -> Who
     last = lower + step * most
     end = np.where(on_grid & covers, upper, np.minimum(last, np.maximum(lower, upper)))
     return WholeColumns(
-        base=lower,
-        step=step,
-        end=end,
-        most=most.astype(np.int64),
-        whole=whole,
-        on_grid=on_grid,
-        moved=np.where(on_grid, np.minimum(0.5 * step, length), 0.0),
-        covers=bool(covers),
-        never=never,
-    )
+        base=lower, step=step, end=end, most=most.astype(np.int64), whole=whole, on_grid=on_grid,
+        moved=np.where(on_grid, np.minimum(0.5 * step, length), 0.0), covers=bool(covers), never=never,
+    )  # fmt: skip
 
 
 def useful_range(program: Program, whole: NDArray[np.bool_]) -> tuple[Floats, Floats]:

@@ -166,15 +166,9 @@ class PyomoSolver(Backend):
             return _read(Outcome(claim=Claim.SOLVED, has_point=True, within=0.0), program, model, options)
         with scratch(options.log) as folder:
             call = Call(
-                program=program,
-                model=model,
-                options=options,
-                own=own,
-                seconds=seconds,
-                started=start is not None,
-                executable=(self.executable and shutil.which(self.executable)) or "",
-                folder=folder,
-            )
+                program=program, model=model, options=options, own=own, seconds=seconds, started=start is not None,
+                executable=(self.executable and shutil.which(self.executable)) or "", folder=folder,
+            )  # fmt: skip
             try:
                 return _read(self.run(call), program, model, options)
             except subprocess.TimeoutExpired:

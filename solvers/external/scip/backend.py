@@ -151,16 +151,9 @@ def _answer(scip: ScipModel, status: str, notes: tuple[str, ...]) -> Answer:
     if status == "infeasible":
         ray = scip.ray()
     return Answer(
-        claim=claim,
-        limit=limit,
-        message="" if claim is Claim.SOLVED else f"SCIP: {status}",
-        values=values,
-        bound=bound,
-        duals=duals,
-        reduced_costs=reduced,
-        ray=ray,
-        notes=notes,
-    )
+        claim=claim, limit=limit, message="" if claim is Claim.SOLVED else f"SCIP: {status}", values=values,
+        bound=bound, duals=duals, reduced_costs=reduced, ray=ray, notes=notes,
+    )  # fmt: skip
 
 
 BACKEND = Scip()

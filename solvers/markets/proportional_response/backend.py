@@ -79,16 +79,10 @@ class ProportionalResponse(OwnMethod):
         market: Market = task.problem
         gap = max(options.rel_gap, options.abs_gap / market.total_budget)
         run = _Run(
-            market=market,
-            variant=own.get("variant", "accelerated"),
-            max_rounds=own.get("max_rounds"),
-            gap=max(GAP_SHARE * gap, 0.5 * CLOSED_GAP),
-            deadline=deadline,
-            started=started,
-            warm=_Warm.of(market, options),
-            options=options,
-            on_progress=on_progress,
-        )
+            market=market, variant=own.get("variant", "accelerated"), max_rounds=own.get("max_rounds"),
+            gap=max(GAP_SHARE * gap, 0.5 * CLOSED_GAP), deadline=deadline, started=started,
+            warm=_Warm.of(market, options), options=options, on_progress=on_progress,
+        )  # fmt: skip
         plan, limit, notes = run.weighted() if market.kind.endswith((":ces", ":cobb-douglas")) else run.linear()
         if run.warm is not None:
             plan = run.warm.improved(market, plan)

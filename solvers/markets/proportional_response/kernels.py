@@ -63,15 +63,9 @@ def respond_table(worth: Floats, theta: float, weights: Floats, budgets: Floats,
 
 @compiled(fastmath=True)
 def respond_lists(
-    worth: Floats,
-    good: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    theta: float,
-    weights: Floats,
-    budgets: Floats,
-    bids: Floats,
-    prices: Floats,
-) -> float:
+    worth: Floats, good: NDArray[np.int32], starts: NDArray[np.int64], theta: float, weights: Floats, budgets: Floats,
+    bids: Floats, prices: Floats,
+) -> float:  # fmt: skip
     """Do the same for lists; `bids` holds all of them, in the order of `worth`."""
     linear = 0.0
     prices[:] = 0.0
@@ -160,16 +154,9 @@ def best_table(worth: Floats, log_prices: Floats, budgets: Floats) -> float:
 
 @compiled(fastmath=True)
 def count_near(
-    worth: Floats,
-    theta: float,
-    weights: Floats,
-    budgets: Floats,
-    log_prices: Floats,
-    depth: float,
-    bids: Floats,
-    floors: Floats,
-    counts: NDArray[np.int64],
-) -> None:
+    worth: Floats, theta: float, weights: Floats, budgets: Floats, log_prices: Floats, depth: float, bids: Floats,
+    floors: Floats, counts: NDArray[np.int64],
+) -> None:  # fmt: skip
     """Count the relevant bids of each buyer: within exp(-depth) of the buyer's largest, or of the good's price.
 
     `floors` receives, per buyer, ``theta log u - weights`` of the buyer's least relevant bid, and in its second row the
@@ -194,15 +181,9 @@ def count_near(
 
 @compiled()
 def list_near(
-    worth: Floats,
-    theta: float,
-    weights: Floats,
-    log_prices: Floats,
-    floors: Floats,
-    starts: NDArray[np.int64],
-    kept: Floats,
-    good: NDArray[np.int32],
-) -> None:
+    worth: Floats, theta: float, weights: Floats, log_prices: Floats, floors: Floats, starts: NDArray[np.int64],
+    kept: Floats, good: NDArray[np.int32],
+) -> None:  # fmt: skip
     """Fill the lists that `count_near` counted."""
     for i in range(worth.shape[0]):
         row = worth[i]
