@@ -17,9 +17,14 @@ def well_formed(answer: Any, task: Task, name: str) -> Answer:
     """Return the backend's answer with its arrays as floats; an unreadable array is dropped and the claim is FAILED."""
     if not isinstance(answer, Answer):
         return Answer(claim=Claim.FAILED, message=f"{name} returned a {type(answer).__name__} and not an Answer")
+    program = task.program
+    lengths: dict[str, int | None] = dict.fromkeys(("values", "duals", "reduced_costs", "slopes", "ray"))
+    if program is not None:
+        rows, columns, terms = program.num_rows, program.num_columns, len(program.log_weights)
+        lengths = {"values": columns, "duals": rows, "reduced_costs": columns, "slopes": terms, "ray": rows}
     read: dict[str, Any] = {}
     wrong: dict[str, str] = {}
-    for field, count in _shapes(task).items():
+    for field, count in lengths.items():
         given = getattr(answer, field)
         read[field] = None if given is None else as_floats(given)
         if given is not None and read[field] is None:
@@ -70,12 +75,3 @@ def error_text(error: BaseException) -> str:
         return f"{type(error).__name__}: {error}"
     except Exception:
         return type(error).__name__
-
-
-def _shapes(task: Task) -> dict[str, int | None]:
-    """Return the arrays of an answer with their expected lengths; no lengths for a task without a program."""
-    program = task.program
-    if program is None:
-        return dict.fromkeys(("values", "duals", "reduced_costs", "slopes", "ray"))
-    rows, columns = program.num_rows, program.num_columns
-    return {"values": columns, "duals": rows, "reduced_costs": columns, "slopes": len(program.log_weights), "ray": rows}
