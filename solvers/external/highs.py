@@ -179,10 +179,8 @@ def _answer(solver: Any, program: Program, status: Any, notes: tuple[str, ...]) 
     if has_point and claim in (Claim.SOLVED, Claim.STOPPED):
         solution = solver.getSolution()
         values = np.array(solution.col_value)
-        if (
-            program.problem_class is ProblemClass.LP
-            and SolutionStatus(info.dual_solution_status) == SolutionStatus.kSolutionStatusFeasible
-        ):
+        has_duals = SolutionStatus(info.dual_solution_status) == SolutionStatus.kSolutionStatusFeasible
+        if has_duals and program.problem_class is ProblemClass.LP:
             duals, reduced = np.array(solution.row_dual), np.array(solution.col_dual)
     if program.problem_class is ProblemClass.MILP and math.isfinite(info.mip_dual_bound):
         bound = info.mip_dual_bound

@@ -44,21 +44,14 @@ class JobGroups:
     @staticmethod
     def in_groups(problem: SharePolytope, groups: Groups, worth: Floats) -> JobGroups:
         """Return the groups of a problem's jobs; `worth` is by job, shape (N, K)."""
-        return JobGroups(
-            worth=np.ascontiguousarray(worth[groups.first]),
-            gangs=problem.gangs[groups.first].astype(np.float64),
-            counts=groups.counts,
-            gpus=problem.gpus.astype(np.float64),
-        )
+        worth = np.ascontiguousarray(worth[groups.first])
+        gangs, gpus = problem.gangs[groups.first].astype(np.float64), problem.gpus.astype(np.float64)
+        return JobGroups(worth=worth, gangs=gangs, counts=groups.counts, gpus=gpus)
 
     def of(self, groups: Any, gpus: Floats) -> JobGroups:
         """Return some of the groups on these GPUs."""
-        return JobGroups(
-            worth=np.ascontiguousarray(self.worth[groups]),
-            gangs=self.gangs[groups],
-            counts=self.counts[groups],
-            gpus=gpus,
-        )
+        worth = np.ascontiguousarray(self.worth[groups])
+        return JobGroups(worth=worth, gangs=self.gangs[groups], counts=self.counts[groups], gpus=gpus)
 
     def sample(self) -> tuple[Any, JobGroups]:
         """Return SAMPLE evenly spread groups, with GPUs in proportion to their share of all groups' largest usage."""

@@ -50,9 +50,8 @@ def _fitted(window: ScheduleWindow, dual: Dual, start: Indices, fixed: Indices |
         movable[fixed] = False
     slack = supply - int(gangs @ counts)
     while slack < 0:
-        loss = np.where(
-            (counts > dual.floor) & movable, dual.net[rows, counts] - dual.net[rows, np.maximum(counts - 1, 0)], np.inf
-        )
+        fall = dual.net[rows, counts] - dual.net[rows, np.maximum(counts - 1, 0)]
+        loss = np.where((counts > dual.floor) & movable, fall, np.inf)
         order = np.argsort(loss / gangs, kind="stable")
         order = order[np.isfinite(loss[order])]
         if not len(order):

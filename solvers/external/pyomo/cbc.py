@@ -148,13 +148,8 @@ def outcome(program: Program, results: Any, log: str) -> Outcome:
     limit = LIMITS.get(stopped[1] if stopped else stated_status)
     if limit is None:
         return Outcome(claim=Claim.FAILED, message=message)
-    return Outcome(
-        claim=Claim.STOPPED,
-        limit=limit,
-        message=message,
-        has_point=found == "stoppedByLimit" and "No feasible solution found" not in log,
-        bound=_bound(program, log),
-    )
+    point, bound = found == "stoppedByLimit" and "No feasible solution found" not in log, _bound(program, log)
+    return Outcome(claim=Claim.STOPPED, limit=limit, message=message, has_point=point, bound=bound)
 
 
 def _bound(program: Program, log: str) -> float | None:

@@ -86,10 +86,6 @@ class PyomoHighs(PyomoSolver):
             if not call.program.integer.any():
                 for row, dual in solver.get_duals().items():
                     model.dual[row] = dual
-        return Outcome(
-            claim=claim,
-            limit=limit,
-            message=message,
-            has_point=point,
-            bound=bound if call.program.integer.any() and bound is not None and math.isfinite(bound) else None,
-        )
+        if not call.program.integer.any() or bound is None or not math.isfinite(bound):
+            bound = None
+        return Outcome(claim=claim, limit=limit, message=message, has_point=point, bound=bound)

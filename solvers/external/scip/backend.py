@@ -93,13 +93,10 @@ class Scip(Backend):
             scip.free()
 
     def _model(self, task: Task, options: Options, *, feasibility_only: bool = False) -> ScipModel:
+        program, factor, own = task.stated_program, task.objective_factor, self.backend_options(options)
+        asked = _parameters(program, options)
         return ScipModel(
-            task.stated_program,
-            _parameters(task.stated_program, options),
-            self.backend_options(options),
-            log=options.log,
-            feasibility_only=feasibility_only,
-            objective_factor=task.objective_factor,
+            program, asked, own, log=options.log, feasibility_only=feasibility_only, objective_factor=factor
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -101,13 +102,10 @@ class _Linear:
         plan = self._static_plan()
         if self.given is self.market:
             return plan
-        allocation: Any = plan.allocation
-        return Equilibrium(
-            allocation=allocation.reshape(self.market.num_buyers, *self.given.capacities.shape),
-            prices=plan.prices.reshape(self.given.capacities.shape),
-            spending=plan.spending,
-            utilities=plan.utilities,
-        )
+        given: Any = plan.allocation
+        goods = self.given.capacities.shape
+        allocation = given.reshape(self.market.num_buyers, *goods)
+        return replace(plan, allocation=allocation, prices=plan.prices.reshape(goods))
 
     def _static_plan(self) -> Equilibrium:
         best, market = self.sifting.best, self.market
@@ -120,12 +118,8 @@ class _Linear:
             allocation = self._allocation(*best.solution)
             if prices is None:
                 prices = market.normal_prices(market.implied_prices(allocation))
-            return Equilibrium(
-                allocation=allocation,
-                prices=prices,
-                spending=market.spending_at(allocation, prices),
-                utilities=market.utilities_at(allocation),
-            )
+            spending, utilities = market.spending_at(allocation, prices), market.utilities_at(allocation)
+            return Equilibrium(allocation=allocation, prices=prices, spending=spending, utilities=utilities)
         if self.start is not None:
             return market.equilibrium(self.start.allocation, self.start.prices if prices is None else prices)
         return market.equilibrium(self._by_budget(), prices)

@@ -222,13 +222,9 @@ def forest_factored(edges: Edges, coupling: Floats, large: Floats, small: Floats
     forest = minimum_spanning_tree(costs).tocoo()
     row, column = forest.row, forest.col
     heavy = csr_array((weight, (edges.large, below)), (size, size))[row, column]
-    matrix = csc_array(
-        (
-            np.concatenate([np.ones(size), -heavy, -heavy]),
-            (np.concatenate([np.arange(size), row, column]), np.concatenate([np.arange(size), column, row])),
-        ),
-        (size, size),
-    )
+    own, values = np.arange(size), np.concatenate([np.ones(size), -heavy, -heavy])
+    place = np.concatenate([own, row, column]), np.concatenate([own, column, row])
+    matrix = csc_array((values, place), (size, size))
     try:
         factor = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     except RuntimeError:  # singular

@@ -152,9 +152,8 @@ class BestPoint:
         self._offer_rates(path.rates, np.maximum(loads.max(axis=1), 1.0)[:, None] + HEADROOM)
         self._offer_prices(path.prices, path.marginal)
         if self.options.log:
-            sys.stdout.write(
-                f"step {self.steps:3d}  welfare {self.objective:.10g}  bound {self.bound:.10g}  gap {self.gap:.2e}\n"
-            )
+            values = f"welfare {self.objective:.10g}  bound {self.bound:.10g}  gap {self.gap:.2e}"
+            sys.stdout.write(f"step {self.steps:3d}  {values}\n")
         self._on_progress(self.objective, self.bound)
         return True
 

@@ -174,10 +174,8 @@ class ContinuousRounds:
         sought = self.inner.solve(program, tolerance=FINEST_TOLERANCE)
         if sought.values is None:
             return self.record.failed(sought, sought.message or "boundedness of the objective was not decided")
-        if (
-            program.residuals_at(sought.values).worst <= LOG_ARGUMENT_TOLERANCE
-            and program.objective_at(sought.values) > WORTH
-        ):
+        worst, gain = program.residuals_at(sought.values).worst, program.objective_at(sought.values)
+        if worst <= LOG_ARGUMENT_TOLERANCE and gain > WORTH:
             message = "the objective is unbounded along a direction that rows, bounds and logarithms allow"
             return Answer(claim=Claim.UNBOUNDED, message=message)
         if answer.claim is Claim.INFEASIBLE:

@@ -123,12 +123,9 @@ class IntegerRounds:
 
         scale = self.inner.problem.gap_scale(record.objective if record.solution is not None else record.bound)
         self.rounds += 1
+        relative, absolute = min(1.0, wanted / scale) if math.isfinite(scale) else 0.0, wanted * outer.scale
         return self.inner.solve(
-            outer.program,
-            rel_gap=min(1.0, wanted / scale) if math.isfinite(scale) else 0.0,
-            abs_gap=wanted * outer.scale,
-            start=start,
-            on_progress=on_inner_progress,
+            outer.program, rel_gap=relative, abs_gap=absolute, start=start, on_progress=on_inner_progress
         )
 
     def _read(self, outer: OuterProgram, answer: Answer, wanted: float) -> Answer | None:
@@ -200,9 +197,8 @@ class IntegerRounds:
             return None
         program = interior_program(self.program, self.terms, self.upper)
         answer = self.inner.solve(program, tolerance=FINEST_TOLERANCE if self._linear else None)
-        nowhere = (
-            answer.values is not None and answer.claim is Claim.SOLVED and answer.values[-1] <= LOG_ARGUMENT_TOLERANCE
-        )
+        solved = answer.values if answer.claim is Claim.SOLVED else None
+        nowhere = solved is not None and solved[-1] <= LOG_ARGUMENT_TOLERANCE
         if nowhere or answer.claim is Claim.INFEASIBLE:
             message = "no integer point satisfies the rows with every log argument above 0"
             return Answer(claim=Claim.INFEASIBLE, message=message)

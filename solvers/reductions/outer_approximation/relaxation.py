@@ -161,11 +161,8 @@ def recession_program(program: Program, terms: Terms) -> Program:
     values = terms.matrix.values / np.where(size > 0, size, 1.0)[terms.matrix.row_of_entry()]
     gain = cost + np.bincount(terms.matrix.columns, weights=values, minlength=len(cost))[: len(cost)]
     priced = np.flatnonzero(cost)
-    log_arguments = Csr(
-        np.append(terms.matrix.starts, terms.matrix.starts[-1] + len(priced)),
-        np.concatenate((terms.matrix.columns, priced)),
-        np.concatenate((values, cost[priced])),
-    )
+    of_cost = Csr(np.array([0, len(priced)]), priced, cost[priced])
+    log_arguments = stacked(replace(terms.matrix, values=values), of_cost)
     return Program(
         sense="max",
         objective=gain,

@@ -79,10 +79,6 @@ def _begin(rounds: ContinuousRounds | IntegerRounds, start: Floats) -> str:
 def _completed(rounds: ContinuousRounds | IntegerRounds, start: Floats, given: NDArray[np.bool_]) -> Answer:
     """Find a point that maximises the least log argument among those with the given columns."""
     program = rounds.program
-    fixed = replace(
-        program,
-        lower=np.where(given, start, program.lower),
-        upper=np.where(given, start, program.upper),
-        integer=np.zeros(len(start), dtype=bool),
-    )
+    lower, upper = np.where(given, start, program.lower), np.where(given, start, program.upper)
+    fixed = replace(program, lower=lower, upper=upper, integer=np.zeros(len(start), dtype=bool))
     return rounds.inner.solve(interior_program(fixed, rounds.terms, rounds.upper))
