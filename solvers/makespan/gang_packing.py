@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import replace
-from typing import Any
 
 from ...formulations.makespan.gang.problem import GangMakespan, count_patterns
 from ...formulations.makespan.gang.schedule import GangSchedule
@@ -42,9 +41,14 @@ class GangPacking(OwnMethod):
         problem: GangMakespan = task.problem
         low, why = problem.bound_and_reason
         notes = [f"bound: {why}"]
-        plan = problem.list_plan
-        if options.warm_start is not None:
-            plan = _offered(problem, options.warm_start, plan, notes)
+        plan, start = problem.list_plan, options.warm_start
+        if start is not None:
+            problem.check_plan(start, "warm_start")
+            fault = problem.evaluate(start)[1].worst
+            accepted = f"warm start accepted, objective {start.makespan}"
+            notes.append(f"warm start rejected: it violates the problem by {fault:g}" if fault > 0 else accepted)
+            if fault <= 0 and start.makespan < plan.makespan:
+                plan = start
         on_progress(float(plan.makespan), float(low), plan)
         if options.log:
             sys.stdout.write(f"packing: makespan {plan.makespan}  bound {low}\n")
@@ -56,16 +60,6 @@ class GangPacking(OwnMethod):
                 plan, bound, limit = _closed(problem, plan, bound, deadline.options(), notes)
         closed = plan.makespan - bound <= max(options.rel_gap * plan.makespan, options.abs_gap)
         return Answer.ended(None if closed else limit, plan=plan, bound=bound, notes=tuple(notes))
-
-
-def _offered(problem: GangMakespan, start: Any, plan: GangSchedule, notes: list[str]) -> GangSchedule:
-    problem.check_plan(start, "warm_start")
-    fault = problem.evaluate(start)[1].worst
-    if fault > 0:
-        notes.append(f"warm start rejected: it violates the problem by {fault:g}")
-        return plan
-    notes.append(f"warm start accepted, objective {start.makespan}")
-    return start if start.makespan < plan.makespan else plan
 
 
 def _closed(

@@ -11,6 +11,7 @@ import numpy as np
 from ...formulations.arrays import Floats
 from ...formulations.errors import NoSolution, UnsupportedProblem
 from ...formulations.program.bounds import proved_bound
+from ...formulations.shares.kernels import add_cheapest, cheapest, within_reach
 from ...formulations.shares.levels import ROUNDING, LevelShares
 from ...formulations.shares.max_min_fairness import MaxMinFairness
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
@@ -101,7 +102,12 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
         mix, finished = stages[-1], all(stage.finished for stage in stages)
         level_prices = np.array([stage.prices for stage in stages]) if filling else None
         face = np.sum([stage.prices for stage in stages], axis=0)
-        prices = _per_level(job_groups, stages[0].prices, least if not filling else np.full(len(first), least.min()))
+        prices = stages[0].prices
+        # Scaled to units of the level: the rise of the level by one more GPU.
+        lowest = np.full(len(first), least.min()) if filling else least
+        jobs, usage = (job_groups.worth, job_groups.gangs, job_groups.counts), np.zeros(len(prices))
+        _, slope, _ = cheapest(*jobs, prices, 0.0, lowest, 0.0, usage)
+        prices = prices / slope if slope > 0 else prices
         stated = f"{sum(stage.rounds for stage in stages)} rounds of prices"
         if filling:
             stated += f", {len(stages)} level(s) that prices bind or that end it"
@@ -126,8 +132,6 @@ def _levels(
     job_groups: JobGroups, highest: Floats, filling: bool, deadline: Deadline
 ) -> tuple[Floats, list[ConvexCombination]]:
     """Return the level that each group reaches in the optimum, and the solution of each level."""
-    from ...formulations.shares.kernels import within_reach
-
     caps = highest.copy() if filling else np.full(len(highest), highest.min())
     stages: list[ConvexCombination] = []
     while True:
@@ -145,18 +149,7 @@ def _levels(
         caps[rise <= max(HELD, HARDER * rise.min())] = level
 
 
-def _per_level(job_groups: JobGroups, prices: Floats, least: Floats) -> Floats:
-    """Return prices scaled to units of the level: the rise of the level by one more GPU."""
-    from ...formulations.shares.kernels import cheapest
-
-    jobs, usage = (job_groups.worth, job_groups.gangs, job_groups.counts), np.zeros(len(prices))
-    _, slope, _ = cheapest(*jobs, prices, 0.0, least, 0.0, usage)
-    return prices / slope if slope > 0 else prices
-
-
 def _mixed(job_groups: JobGroups, mix: ConvexCombination, reward: float, least: Floats) -> Floats:
-    from ...formulations.shares.kernels import add_cheapest
-
     shares = np.zeros_like(job_groups.worth)
     for weight, prices in mix.parts:
         add_cheapest(job_groups.worth, job_groups.gangs, prices, reward, least, weight, shares)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from ...formulations.arrays import Floats
 from ...formulations.program.bounds import proved_bound
 from ...formulations.program.model import Program
 from ..backend import Answer, Task
@@ -58,15 +56,10 @@ def _least_proof(program: Program, sign: float, answer: Answer, solution: Checke
         return math.inf
     if not len(program.log_weights):
         return sign * proved_bound(program, duals)
-    proofs = (sign * proved_bound(program, duals, slopes) for slopes in _slopes(program, answer.slopes, solution))
-    return min(proofs, default=math.inf)
-
-
-def _slopes(program: Program, slopes: Floats | None, solution: CheckedSolution | None) -> Iterator[Floats]:
-    """Yield slopes of lines above the log terms: the backend's, and the derivatives at the solution."""
-    if slopes is not None:
-        yield slopes
+    # Slopes of lines above the log terms: the backend's, and the derivatives at the solution.
+    slopes = [] if answer.slopes is None else [answer.slopes]
     if solution is not None and solution.values is not None:
         inside = program.log_matrix.times(solution.values) + program.log_offsets
         if (inside[program.log_weights > 0] > 0).all():
-            yield program.log_weights / np.where(inside > 0, inside, 1.0)
+            slopes.append(program.log_weights / np.where(inside > 0, inside, 1.0))
+    return min((sign * proved_bound(program, duals, each) for each in slopes), default=math.inf)

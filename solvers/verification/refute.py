@@ -71,7 +71,10 @@ def refuted_bound(
     """
     allowed = tolerance * max(1.0, abs(bound))
     if duals is not None:
-        allowed += tolerance * _gain_per_violation(program, duals)
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = program.matrix.values * duals[program.matrix.row_of_entry()]
+            used = np.bincount(program.matrix.columns, weights=terms, minlength=program.num_columns)
+            allowed += tolerance * float(np.abs(duals).sum() + np.abs(program.objective - used).sum())
     beyond = bound + program.sign * allowed
     start = _nearest_zero(program) if values is None else values
     point = None
@@ -85,15 +88,6 @@ def refuted_bound(
     if step is not None or point is not None:
         return prefix + "there is a better plan"
     return ""
-
-
-def _gain_per_violation(program: Program, duals: Floats) -> float:
-    """Return the largest excess of the objective over the duals' bound if every row and bound is violated by 1."""
-    matrix = program.matrix
-    with np.errstate(over="ignore", invalid="ignore"):
-        terms = matrix.values * duals[matrix.row_of_entry()]
-        reduced = program.objective - np.bincount(matrix.columns, weights=terms, minlength=program.num_columns)
-        return float(np.abs(duals).sum() + np.abs(reduced).sum())
 
 
 def _nearest_zero(program: Program) -> Floats:

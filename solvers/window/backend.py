@@ -21,8 +21,7 @@ from ..incumbent import Incumbent
 from ..options import Options
 from ..result import Limit
 from .cuts import violated_cuts
-from .dual import Dual, branches, solve_dual
-from .rounding import rounded
+from .dual import Dual, branches, rounded, solve_dual
 
 # Share of the remaining gap that the integer programs may leave, so that two of them still close it.
 GAP_SHARE = 0.25

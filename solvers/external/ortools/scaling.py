@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -94,7 +94,13 @@ def whole_program(program: Program, options: Options, grid: float | None) -> Who
     base, noise = _base(program, columns, row, weights * most, scale)
     short = (above + below > ROW_SHARE * tolerance) | (noise > SLACK_SHARE * tolerance)
     if short.any():
-        _refuse(program, int(np.argmax(short)), columns, options)
+        place = block_place(program.rows, int(np.argmax(short)))
+        coarser = "set a coarser grid (no bound is proved then), " if columns.on_grid.any() and columns.covers else ""
+        raise UnsupportedProblem(
+            f"ortools cannot solve this program: row {place} in 64-bit whole numbers would be off by more than "
+            f"feasibility_tol={tolerance:g} allows; give its columns narrower bounds, {coarser}loosen "
+            "feasibility_tol, or use backend='highs'"
+        )
     slack = SLACK_SHARE * tolerance + noise
     if columns.covers:
         slack += _sums(row, np.abs(matrix.values) * columns.moved[matrix.columns], rows)
@@ -109,15 +115,10 @@ def whole_program(program: Program, options: Options, grid: float | None) -> Who
     if empty.any() and not never:
         never = f"no whole numbers satisfy row {block_place(program.rows, int(np.argmax(empty)))}"
     return WholeProgram(
-        columns=columns,
-        starts=matrix.starts,
-        entries=matrix.columns,
-        coefficients=coefficients,
-        lower=_clipped(lower, least, greatest),
-        upper=_clipped(upper, least, greatest),
-        never=never,
+        columns=columns, starts=matrix.starts, entries=matrix.columns, coefficients=coefficients,
+        lower=_clipped(lower, least, greatest), upper=_clipped(upper, least, greatest), never=never,
         **_objective(program, columns, options.rel_gap),
-    )
+    )  # fmt: skip
 
 
 def scaled_rows(row: Indices, weights: Floats, most: Floats, rows: int, allowed: float) -> tuple[Floats, Floats]:
@@ -191,16 +192,6 @@ def _objective(program: Program, columns: WholeColumns, gap: float) -> dict[str,
         "noise": 0.0 if exact else 4.0 * EPSILON,
         "size": size,
     }
-
-
-def _refuse(program: Program, at: int, columns: WholeColumns, options: Options) -> NoReturn:
-    place = block_place(program.rows, at)
-    grid = "set a coarser grid (no bound is proved then), " if columns.on_grid.any() and columns.covers else ""
-    raise UnsupportedProblem(
-        f"ortools cannot solve this program: row {place} in 64-bit whole numbers would be off by more than "
-        f"feasibility_tol={options.feasibility_tol:g} allows; give its columns narrower bounds, {grid}loosen "
-        "feasibility_tol, or use backend='highs'"
-    )
 
 
 def _sums(row: Indices, terms: Floats, rows: int) -> Floats:

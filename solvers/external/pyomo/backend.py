@@ -18,8 +18,7 @@ from .cbc import Cbc
 from .glpk import Glpk
 from .highs import PyomoHighs
 from .ipopt import Ipopt
-from .plugin import load
-from .run import Call, Outcome, PyomoSolver, duals_in
+from .run import Call, Outcome, PyomoSolver, duals_in, load
 
 KNOWN = {member.name: member for member in (PyomoHighs, Cbc, Glpk, Ipopt)}
 

@@ -20,8 +20,7 @@ from ...backend import Claim, gaps
 from ...options import Options
 from ...result import Limit
 from ..conventions import inner_tolerance
-from .plugin import load
-from .run import Call, Outcome, PyomoSolver, outwards
+from .run import Call, Outcome, PyomoSolver, load, outwards
 
 #: Parameters that a common option, or the program, already covers.
 COVERED = {

@@ -16,8 +16,7 @@ from ...backend import Claim
 from ...options import Options
 from ...result import Limit
 from ..conventions import inner_tolerance
-from .plugin import SolverFailed, load
-from .run import Call, Outcome, PyomoSolver
+from .run import Call, Outcome, PyomoSolver, SolverFailed, load
 
 # Ipopt's default of 1e-8 leaves complementarities that add up to a gap.
 TOLERANCE = 1e-9

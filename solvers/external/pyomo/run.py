@@ -1,12 +1,17 @@
-"""One solve through Pyomo: build the model, run the solver, read the stated results only."""
+"""One solve through Pyomo: build the model, run the solver, leave no files or messages, read the stated results only."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import version
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +26,6 @@ from ...deadline import Deadline
 from ...options import Options
 from ...result import Limit
 from ..conventions import reduced_costs, warm_start_note
-from .plugin import SolverFailed, run_plugin, scratch, stated_version
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,3 +234,71 @@ def duals_in(program: Program, model: Any) -> Floats | None:
 def _fits(program: Program, values: Floats, options: Options) -> bool:
     whole = np.where(program.integer, np.rint(values), values)
     return program.residuals_at(whole).worst <= options.feasibility_tol
+
+
+class SolverFailed(Exception):  # noqa: N818 - said of a solver, not of us
+    """A solver's program ended with an error; the text is its message."""
+
+
+def run_plugin(plugin: Any, model: Any, folder: Path, **keywords: Any) -> Any:
+    """Run one of Pyomo's plugins on a model; return its results, not yet loaded into the model.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder for the files of Pyomo and the solver.
+    **keywords
+        Arguments of the plugin's `solve`.
+
+    Raises
+    ------
+    SolverFailed
+        If the program ended with an error.
+    subprocess.TimeoutExpired
+        If Pyomo ended the program, which it does about a second after the limit it was given.
+    """
+    from pyomo.common.errors import ApplicationError
+    from pyomo.common.log import LoggingIntercept
+    from pyomo.common.tempfiles import TempfileManager
+
+    captured, before = StringIO(), TempfileManager.tempdir
+    # Pyomo has one stack of temporary files; entries that an exception leaves are dropped with this context.
+    with LoggingIntercept(captured, "pyomo"), TempfileManager:
+        TempfileManager.tempdir = str(folder)
+        try:
+            return plugin.solve(model, load_solutions=False, **keywords)
+        except ApplicationError as error:
+            raise SolverFailed(captured.getvalue() or str(error)) from error
+        finally:
+            TempfileManager.tempdir = before
+
+
+def load(model: Any, results: Any) -> None:
+    """Load the solution of Pyomo's results into the model."""
+    from pyomo.common.log import LoggingIntercept
+
+    with LoggingIntercept(StringIO(), "pyomo"):  # it warns of every solution that is not optimal
+        model.solutions.load_from(results)
+
+
+@contextmanager
+def scratch(log: bool) -> Iterator[Path]:
+    """Yield a folder for temporary files; keep plugins from printing, unless the log is wanted."""
+    with tempfile.TemporaryDirectory(prefix="equipoise-") as folder:
+        if log:
+            yield Path(folder)
+        else:
+            with redirect_stdout(StringIO()):
+                yield Path(folder)
+
+
+@cache
+def stated_version(path: str, changed: int) -> str:
+    """Return the version that a program states; it is cached until its file changes."""
+    switch = "-quit" if Path(path).stem == "cbc" else "--version"
+    try:
+        completed = subprocess.run([path, switch], capture_output=True, text=True, timeout=5, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    found = re.search(r"\d+(\.\d+)+", completed.stdout)
+    return found[0] if found else ""

@@ -122,22 +122,15 @@ def proportional_response(
     deadline = Deadline.of(Options(time_limit=time_limit))
     blocks = Blocks(utilities, budgets, capacities, as_integer("block_entries", block_entries, minimum=1))
     outcome = respond(
-        blocks,
-        State(1.0, np.zeros(blocks.goods)),
-        variant=variant,
-        gap=rel_gap,
-        deadline=deadline,
-        max_rounds=max_rounds,
-        report=ignore_progress,
-    )
+        blocks, State(1.0, np.zeros(blocks.goods)), variant=variant, gap=rel_gap, deadline=deadline,
+        max_rounds=max_rounds, report=ignore_progress,
+    )  # fmt: skip
     state, sold = outcome.shares
-    objective = blocks.total * outcome.welfare + blocks.offset
-    bound = blocks.total * outcome.bound + blocks.offset
     return ArrayResponse(
         prices=blocks.there(outcome.prices * blocks.total) / blocks.capacities,
         utilities=blocks.utilities_at(state, sold),
-        objective=objective,
-        bound=bound,
+        objective=blocks.total * outcome.welfare + blocks.offset,
+        bound=blocks.total * outcome.bound + blocks.offset,
         gap=max(0.0, outcome.gap),
         rounds=outcome.rounds,
         _blocks=blocks,

@@ -193,14 +193,9 @@ class _Run:
             slack = 1.0 if self.warm is None else min(1.0, max(self.warm.gap, 1e-6))
             with blas_threads(self.options.threads):
                 outcome = follow_prices(
-                    market,
-                    start=None if plan is None else plan.prices,
-                    slack=slack,
-                    gap=self.gap,
-                    deadline=self.deadline,
-                    max_steps=steps,
-                    report=report,
-                )
+                    market, start=None if plan is None else plan.prices, slack=slack, gap=self.gap,
+                    deadline=self.deadline, max_steps=steps, report=report,
+                )  # fmt: skip
             notes = [f"accelerated: {outcome.steps} steps of the path over prices"]
         limit = Limit.TIME if outcome.out_of_time else Limit.METHOD if outcome.stuck else Limit.ITERATIONS
         return self._plan(outcome.allocation, outcome.prices), limit, notes
