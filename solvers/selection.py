@@ -188,19 +188,16 @@ class Selection:
 
     def _check_options(self, backend: Backend) -> None:
         """Raise InvalidInput for an option that the named backend would ignore, naming a backend that honours it."""
-        options, name = self.options, backend.name
+        options, name, info = self.options, backend.name, self.info
         for other in options.backend_options:
             if other != name and other not in backend.delegates_to:
                 raise InvalidInput("backend_options", other, f"the chosen backend is {name!r}: these would be ignored")
         for option in _unsupported_options(backend, options):
-            able = self._first_usable(other for other in self._backends if self._supports(other, option))
+            supporting = [other for other in self._backends if option in other.supported_options]
+            formed = [other for other in supporting if info.asked_form is None or other.classes]
+            able = self._first_usable(other for other in formed if accepts(other, info))
             advice = f"; use backend={able!r} or leave it out" if able else "; leave it out"
             raise InvalidInput(option, getattr(options, option), f"the {name} backend cannot honour it{advice}")
-
-    def _supports(self, backend: Backend, option: str) -> bool:
-        """Whether the backend takes the problem in the requested form, and the option."""
-        readable = accepts(backend, self.info) and (self.info.asked_form is None or bool(backend.classes))
-        return readable and option in backend.supported_options
 
     @cached_property
     def _backends(self) -> list[Backend]:

@@ -20,7 +20,7 @@ from .reductions.run import run_backend
 from .registry import find_backend
 from .result import HistoryPoint, Limit, Result
 from .selection import CandidateTable, ProblemInfo, Selection
-from .verification.progress import ProgressRecorder
+from .verification.checked_solution import ProgressRecorder
 from .verification.verify import Verification
 
 PlanT = TypeVar("PlanT")

@@ -13,8 +13,7 @@ from ..backend import Answer, Claim, Task
 from ..options import Options
 from ..result import CLOSED_GAP, HistoryPoint, Limit, Result, Termination, TerminationReason, gap_between
 from .bound import bound_of_solve
-from .checked_solution import CheckedSolution, better_solution, check_solution
-from .progress import ProgressRecorder
+from .checked_solution import CheckedSolution, ProgressRecorder, better_solution, check_solution
 from .refute import infeasible_note, infeasible_refuted, refuted_bound, unbounded_refuted
 
 # Description of the limit that stopped a solve, and advice; other limits are the backend's own.

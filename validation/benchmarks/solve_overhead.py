@@ -23,7 +23,7 @@ from ...solvers.options import Options
 from ...solvers.reductions.run import raised, raising_factor
 from ...solvers.registry import find_backend
 from ...solvers.solve import solve
-from ...solvers.verification.progress import ProgressRecorder
+from ...solvers.verification.checked_solution import ProgressRecorder
 from ..instances.window import random_window
 
 # Each solver is measured in a process of its own: ortools and highspy cannot share one.

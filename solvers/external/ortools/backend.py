@@ -191,18 +191,23 @@ def pass_program(proto: Any, sense: str, whole: WholeProgram) -> None:
         proto.objective.scaling_factor = turn * UNITS / whole.scale
 
 
-def _set_parameters(
-    parameters: Any, program: Program, whole: WholeProgram, options: Options, own: Mapping[str, Any]
-) -> None:
-    relative, absolute = gaps(program, options)
+def set_common(parameters: Any, options: Options) -> None:
+    """Set the parameters of CP-SAT that state common options, but for the gaps."""
     parameters.num_workers = options.threads
     parameters.interleave_search = options.threads > 1  # without it several threads do not repeat their search
     parameters.random_seed = options.seed
     parameters.log_search_progress = options.log
-    parameters.relative_gap_limit = GAP_SHARE * relative
-    parameters.absolute_gap_limit = max(0.0, GAP_SHARE * absolute - whole.loss) * UNITS
     if options.time_limit is not None:
         parameters.max_time_in_seconds = options.time_limit
+
+
+def _set_parameters(
+    parameters: Any, program: Program, whole: WholeProgram, options: Options, own: Mapping[str, Any]
+) -> None:
+    relative, absolute = gaps(program, options)
+    set_common(parameters, options)
+    parameters.relative_gap_limit = GAP_SHARE * relative
+    parameters.absolute_gap_limit = max(0.0, GAP_SHARE * absolute - whole.loss) * UNITS
     if whole.columns.on_grid.mean() > GRID_COLUMNS:
         parameters.search_branching = parameters.SearchBranching.PORTFOLIO_WITH_QUICK_RESTART_SEARCH
         parameters.linearization_level = 2

@@ -104,8 +104,12 @@ class OtherSolver(PyomoSolver):
                     plugin.load_duals()
         except Exception:  # each plugin signals the lack of a solution in its own way
             return False
-        if call.model.component("dual") is not None:
-            _right_sign(call.program, call.model)
+        program, duals = call.program, duals_in(call.program, call.model)
+        if duals is not None:  # plugins differ in their sign: negated where that proves a better bound
+            proved, negated = (program.sign * proved_bound(program, each) for each in (duals, -duals))
+            if negated < proved:
+                for row in list(call.model.dual):
+                    call.model.dual[row] = -call.model.dual[row]
         return True
 
 
@@ -132,13 +136,3 @@ def _bound(program: Program, results: Any) -> float | None:
     except (TypeError, ValueError):
         return None
     return bound if math.isfinite(bound) and abs(bound) < 1e20 else None
-
-
-def _right_sign(program: Program, model: Any) -> None:
-    """Negate the duals if that proves a better bound: plugins differ in their sign."""
-    duals = duals_in(program, model)
-    if duals is None:
-        return
-    if program.sign * proved_bound(program, -duals) < program.sign * proved_bound(program, duals):
-        for row in list(model.dual):
-            model.dual[row] = -model.dual[row]

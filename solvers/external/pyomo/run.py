@@ -1,4 +1,4 @@
-"""One solve through Pyomo: build the model, run the solver, leave no files or messages, read the stated results only."""
+"""One solve through Pyomo: build the model, run the solver without a trace, and read the stated results only."""
 
 from __future__ import annotations
 

@@ -46,25 +46,17 @@ KINDS = {bool: "True or False", int: "a whole number", float: "a number", str: "
 
 
 class ScipModel:
-    """A program in a `pyscipopt.Model`; it is solved once, as SCIP is unreliable when it continues after a limit.
+    """An LP or MILP in a `pyscipopt.Model`; it is solved once, as SCIP is unreliable when it continues after a limit.
 
     Parameters
     ----------
-    program : Program
-        LP or MILP.
-    parameters : mapping of str to object
-        Parameters of the backend, by SCIP's names.
-    own : mapping of str to object
-        Parameters of the user; InvalidInput where SCIP does not take one.
-    log : bool
-        Whether SCIP writes to standard output.
+    parameters, own : mapping of str to object
+        Parameters by SCIP's names: the backend's, and the user's (InvalidInput where SCIP does not take one).
     feasibility_only : bool
         Whether to omit the objective.
 
     Attributes
     ----------
-    linear : bool
-        Whether it is an LP.
     plain : bool
         Whether it is an LP that is not presolved: one with duals.
     fallback : ndarray of float or None

@@ -147,9 +147,8 @@ class _Linear:
             return budgets[:, None] * market.capacities
         allocation: Any = market.utilities.copy()
         buyer, good = self.normalized.everything()
-        allocation.data = (
-            budgets[buyer] * (market.capacities / np.bincount(good, budgets[buyer], market.num_goods))[good]
-        )
+        per_budget = market.capacities / np.bincount(good, budgets[buyer], market.num_goods)
+        allocation.data = budgets[buyer] * per_budget[good]
         return allocation
 
     def _warm_start(self, plan: Any) -> Equilibrium | None:

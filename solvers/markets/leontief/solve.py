@@ -134,12 +134,12 @@ class BestPoint:
         """Take the plan that needs no step: every good divided by budgets, and equal prices."""
         self._scaled = scaled
         shares = [np.broadcast_to(scaled.budgets[block.buyers], block.yields.shape) for block in scaled.blocks]
-        self._offer_rates(shares, 1.0 + HEADROOM)
+        self._offer_rates(scaled, shares, 1.0 + HEADROOM)
         prices, least = np.ones((scaled.rounds, scaled.resources)), np.empty(scaled.count)
         for block in scaled.blocks:
             costs = block.costs(prices) / block.yields
             least[block.buyers] = np.where(block.yields > 0, costs, np.inf).min(axis=0)
-        self._offer_prices(prices, least)
+        self._offer_prices(scaled, prices, least)
 
     def offer(self, path: LeontiefPath) -> bool:
         """Take improvements at this point of the path, and report; False if the point is not finite."""
@@ -149,8 +149,8 @@ class BestPoint:
             loads += block.loads(rates)
         if not (np.isfinite(loads).all() and np.isfinite(path.prices).all()):
             return False
-        self._offer_rates(path.rates, np.maximum(loads.max(axis=1), 1.0)[:, None] + HEADROOM)
-        self._offer_prices(path.prices, path.marginal)
+        self._offer_rates(path.scaled, path.rates, np.maximum(loads.max(axis=1), 1.0)[:, None] + HEADROOM)
+        self._offer_prices(path.scaled, path.prices, path.marginal)
         if self.options.log:
             values = f"welfare {self.objective:.10g}  bound {self.bound:.10g}  gap {self.gap:.2e}"
             sys.stdout.write(f"step {self.steps:3d}  {values}\n")
@@ -169,32 +169,24 @@ class BestPoint:
         plan = self.market.equilibrium(allocation, self._prices)
         return Answer.ended(limit, plan=plan, notes=(*self._warm_start_note, f"{self.steps} steps"))
 
-    def _offer_rates(self, rates: list[Floats], over: Floats | float) -> None:
+    def _offer_rates(self, scaled: ScaledLeontief, rates: list[Floats], over: Floats | float) -> None:
         """Take scaled rates, each divided by its round's excess over capacity, if that is better."""
-        scaled = self._scaled
-        assert scaled is not None
         levels = np.empty(scaled.count)
         for block, values in zip(scaled.blocks, rates, strict=True):
             levels[block.buyers] = np.einsum("tn,tn->n", block.yields / over, values)
-        objective = self._unscaled(float(scaled.budgets @ np.log(levels)))
+        objective = self._total * (float(scaled.budgets @ np.log(levels)) + scaled.offset)
         if objective > self.objective:
             self.objective, self._allocation = objective, None
             self._rates = self._rates or [np.empty_like(block.yields) for block in scaled.blocks]
             for own, values in zip(self._rates, rates, strict=True):
                 np.divide(values, over, out=own)
 
-    def _offer_prices(self, prices: Floats, costs: Floats) -> None:
+    def _offer_prices(self, scaled: ScaledLeontief, prices: Floats, costs: Floats) -> None:
         """Take scaled prices if they prove a better bound; `costs` is the least cost of a unit of utility by buyer."""
-        scaled = self._scaled
-        assert scaled is not None
         logs = np.log(scaled.budgets) - np.log(costs) + math.log(prices.sum())
-        bound = self._unscaled(float(scaled.budgets @ logs))
+        bound = self._total * (float(scaled.budgets @ logs) + scaled.offset)
         if bound < self.bound:
             self.bound, self._prices = bound, scaled.prices_of(prices)
-
-    def _unscaled(self, value: float) -> float:
-        assert self._scaled is not None
-        return self._total * (value + self._scaled.offset)
 
     def _begin_warm(self, plan: Any) -> str:
         """Take a warm start; return the note on its use."""
