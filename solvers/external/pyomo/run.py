@@ -58,8 +58,25 @@ class Call:
     folder: Path
 
     def solved_by(self, plugin: Any, **keywords: Any) -> Any:
-        """Run one of Pyomo's plugins on the model; return its results, not yet loaded into the model."""
-        return run_plugin(plugin, self.model, self.folder, tee=self.options.log, **keywords)
+        """Run one of Pyomo's plugins on the model; return its results, not yet loaded into the model.
+
+        Raise SolverFailed if the program ended with an error, and `subprocess.TimeoutExpired` if Pyomo ended it, which
+        it does about a second after the limit it was given.
+        """
+        from pyomo.common.errors import ApplicationError
+        from pyomo.common.log import LoggingIntercept
+        from pyomo.common.tempfiles import TempfileManager
+
+        captured, before = StringIO(), TempfileManager.tempdir
+        # Pyomo has one stack of temporary files; entries that an exception leaves are dropped with this context.
+        with LoggingIntercept(captured, "pyomo"), TempfileManager:
+            TempfileManager.tempdir = str(self.folder)
+            try:
+                return plugin.solve(self.model, load_solutions=False, tee=self.options.log, **keywords)
+            except ApplicationError as error:
+                raise SolverFailed(captured.getvalue() or str(error)) from error
+            finally:
+                TempfileManager.tempdir = before
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,39 +255,6 @@ def _fits(program: Program, values: Floats, options: Options) -> bool:
 
 class SolverFailed(Exception):  # noqa: N818 - said of a solver, not of us
     """A solver's program ended with an error; the text is its message."""
-
-
-def run_plugin(plugin: Any, model: Any, folder: Path, **keywords: Any) -> Any:
-    """Run one of Pyomo's plugins on a model; return its results, not yet loaded into the model.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder for the files of Pyomo and the solver.
-    **keywords
-        Arguments of the plugin's `solve`.
-
-    Raises
-    ------
-    SolverFailed
-        If the program ended with an error.
-    subprocess.TimeoutExpired
-        If Pyomo ended the program, which it does about a second after the limit it was given.
-    """
-    from pyomo.common.errors import ApplicationError
-    from pyomo.common.log import LoggingIntercept
-    from pyomo.common.tempfiles import TempfileManager
-
-    captured, before = StringIO(), TempfileManager.tempdir
-    # Pyomo has one stack of temporary files; entries that an exception leaves are dropped with this context.
-    with LoggingIntercept(captured, "pyomo"), TempfileManager:
-        TempfileManager.tempdir = str(folder)
-        try:
-            return plugin.solve(model, load_solutions=False, **keywords)
-        except ApplicationError as error:
-            raise SolverFailed(captured.getvalue() or str(error)) from error
-        finally:
-            TempfileManager.tempdir = before
 
 
 def load(model: Any, results: Any) -> None:

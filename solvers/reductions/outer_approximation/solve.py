@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ....formulations.arrays import Floats
 from ....formulations.program.data import ProblemClass
@@ -63,7 +62,10 @@ def _begin(rounds: ContinuousRounds | IntegerRounds, start: Floats) -> str:
         if isinstance(rounds, IntegerRounds) and not (linear and given[program.integer].all()):
             rounds.partial = start
             return f"{note}, {inner.backend.name} completes the rest in the first integer program"
-        answer = _completed(rounds, start, given)
+        # A point that maximises the least log argument among those with the given columns.
+        lower, upper = np.where(given, start, program.lower), np.where(given, start, program.upper)
+        fixed = replace(program, lower=lower, upper=upper, integer=np.zeros(len(start), dtype=bool))
+        answer = inner.solve(interior_program(fixed, rounds.terms, rounds.upper))
         if answer.values is None:
             none = answer.claim is Claim.INFEASIBLE
             return f"{note}, {'which no others complete' if none else 'the rest not found in time'}: dropped"
@@ -74,11 +76,3 @@ def _begin(rounds: ContinuousRounds | IntegerRounds, start: Floats) -> str:
         return f"{note} gives a logarithm no positive argument: dropped"
     rounds.begin_at(record.solution)
     return f"{note} accepted, objective {record.objective:.12g}"
-
-
-def _completed(rounds: ContinuousRounds | IntegerRounds, start: Floats, given: NDArray[np.bool_]) -> Answer:
-    """Find a point that maximises the least log argument among those with the given columns."""
-    program = rounds.program
-    lower, upper = np.where(given, start, program.lower), np.where(given, start, program.upper)
-    fixed = replace(program, lower=lower, upper=upper, integer=np.zeros(len(start), dtype=bool))
-    return rounds.inner.solve(interior_program(fixed, rounds.terms, rounds.upper))
