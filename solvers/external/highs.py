@@ -157,24 +157,22 @@ def _answer(solver: Any, program: Program, status: Any, notes: tuple[str, ...]) 
     from highspy import HighsModelStatus as Status
     from highspy import SolutionStatus
 
-    limits = {
-        Status.kTimeLimit: Limit.TIME,
-        Status.kIterationLimit: Limit.ITERATIONS,
-        Status.kSolutionLimit: Limit.SOLUTIONS,
-        Status.kInterrupt: Limit.INTERRUPTED,
-        Status.kMemoryLimit: Limit.MEMORY,
-        Status.kObjectiveBound: Limit.METHOD,
-        Status.kObjectiveTarget: Limit.METHOD,
-    }
-    claims = {
-        Status.kOptimal: Claim.SOLVED,
-        Status.kInfeasible: Claim.INFEASIBLE,
-        Status.kUnbounded: Claim.UNBOUNDED,
-        Status.kUnboundedOrInfeasible: Claim.INFEASIBLE_OR_UNBOUNDED,
+    verdicts: dict[Any, tuple[Claim, Limit | None]] = {
+        Status.kOptimal: (Claim.SOLVED, None),
+        Status.kInfeasible: (Claim.INFEASIBLE, None),
+        Status.kUnbounded: (Claim.UNBOUNDED, None),
+        Status.kUnboundedOrInfeasible: (Claim.INFEASIBLE_OR_UNBOUNDED, None),
+        Status.kTimeLimit: (Claim.STOPPED, Limit.TIME),
+        Status.kIterationLimit: (Claim.STOPPED, Limit.ITERATIONS),
+        Status.kSolutionLimit: (Claim.STOPPED, Limit.SOLUTIONS),
+        Status.kInterrupt: (Claim.STOPPED, Limit.INTERRUPTED),
+        Status.kMemoryLimit: (Claim.STOPPED, Limit.MEMORY),
+        Status.kObjectiveBound: (Claim.STOPPED, Limit.METHOD),
+        Status.kObjectiveTarget: (Claim.STOPPED, Limit.METHOD),
     }
     info = solver.getInfo()
     values = duals = reduced = bound = None
-    claim = claims.get(status, Claim.STOPPED if status in limits else Claim.FAILED)
+    claim, limit = verdicts.get(status, (Claim.FAILED, None))
     has_point = SolutionStatus(info.primal_solution_status) == SolutionStatus.kSolutionStatusFeasible
     if has_point and claim in (Claim.SOLVED, Claim.STOPPED):
         solution = solver.getSolution()
@@ -186,7 +184,7 @@ def _answer(solver: Any, program: Program, status: Any, notes: tuple[str, ...]) 
         bound = info.mip_dual_bound
     message = "" if claim is Claim.SOLVED else f"HiGHS: {solver.modelStatusToString(status)}"
     return Answer(
-        claim=claim, limit=limits.get(status), message=message, values=values, bound=bound, duals=duals,
+        claim=claim, limit=limit, message=message, values=values, bound=bound, duals=duals,
         reduced_costs=reduced, notes=notes,
     )  # fmt: skip
 

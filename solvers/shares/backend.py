@@ -117,7 +117,9 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
         targets = problem.isolated(problem.gangs[first])
         shares, fault = nearest_shares(job_groups, problem.runnable[first], face, reward, least, targets)
     if not fault <= MATCHED:
-        shares = _mixed(job_groups, mix, reward, least)
+        shares = np.zeros_like(job_groups.worth)
+        for weight, part in mix.parts:
+            add_cheapest(job_groups.worth, job_groups.gangs, part, reward, least, weight, shares)
         notes.append("a convex combination of pricing solutions: ties among optima are not broken by distance")
     else:
         notes.append("the optimum nearest to isolated shares")
@@ -147,13 +149,6 @@ def _levels(
             return least, stages
         rise = np.where(above, reach / level - 1.0, np.inf)
         caps[rise <= max(HELD, HARDER * rise.min())] = level
-
-
-def _mixed(job_groups: JobGroups, mix: ConvexCombination, reward: float, least: Floats) -> Floats:
-    shares = np.zeros_like(job_groups.worth)
-    for weight, prices in mix.parts:
-        add_cheapest(job_groups.worth, job_groups.gangs, prices, reward, least, weight, shares)
-    return shares
 
 
 def solve_with_rows(problem: MaxSumThroughput, options: Options) -> Answer:

@@ -61,13 +61,24 @@ class Verification:
             duals, reduced_costs = self.answer.duals, self.answer.reduced_costs
         wall_time = self.progress.elapsed()
         return Result(
-            termination=termination, plan=None if solution is None else solution.plan, objective=self.objective,
-            bound=self.bound, gap=self.gap, residuals=self.residuals, duals=_by_block(self.task.program, "rows", duals),
-            reduced_costs=_by_block(self.task.program, "columns", reduced_costs), wall_time=wall_time,
-            history=(*self.progress.history, HistoryPoint(wall_time, self.objective, self.bound)), backend=backend,
-            version=version, form=self.task.form, seed=self.options.seed, notes=tuple(self.notes),
-            candidates=candidates, problem=self.task.problem,
-        )  # fmt: skip
+            termination=termination,
+            plan=None if solution is None else solution.plan,
+            objective=self.objective,
+            bound=self.bound,
+            gap=self.gap,
+            residuals=self.residuals,
+            duals=_by_block(self.task.program, "rows", duals),
+            reduced_costs=_by_block(self.task.program, "columns", reduced_costs),
+            wall_time=wall_time,
+            history=(*self.progress.history, HistoryPoint(wall_time, self.objective, self.bound)),
+            backend=backend,
+            version=version,
+            form=self.task.form,
+            seed=self.options.seed,
+            notes=tuple(self.notes),
+            candidates=candidates,
+            problem=self.task.problem,
+        )
 
     @property
     def objective(self) -> float | None:

@@ -221,24 +221,21 @@ def rounded(window: ScheduleWindow, dual: Dual) -> Indices:
     In the dual the jobs that set the horizon may mix two numbers of rounds so that they end just with the sum branch.
     Whole rounds either leave them longer, or make them shorter than the sum branch.
     """
-    left = window.tables.remaining
-    rows = np.arange(len(left))
-    plain = dual.within
+    tables, plain = window.tables, dual.within
+    left, rows = tables.remaining, np.arange(len(plain))
     options = [_fitted(window, dual, plain)]
     after = left[rows, plain]
-    horizon = float(window.tables.branch_weights @ after)
+    horizon = float(tables.branch_weights @ after)
     late = np.flatnonzero((after > horizon) & (after > left[:, -1].max()))
-    if window.tables.makespan_price and len(late):
+    if tables.makespan_price and len(late):
         raised = plain.copy()
         raised[late] = np.minimum((left[late] > max(horizon, float(left[:, -1].max()))).sum(axis=1), dual.ceiling[late])
         options.append(_fitted(window, dual, raised, fixed=late))
-    return max(options, key=lambda counts: _worth(window, counts))
 
+    def worth(counts: Indices) -> float:
+        return float(tables.value[rows, counts].sum()) - tables.makespan_price * tables.makespan(counts)
 
-def _worth(window: ScheduleWindow, counts: Indices) -> float:
-    tables = window.tables
-    rows = np.arange(len(counts))
-    return float(tables.value[rows, counts].sum()) - tables.makespan_price * tables.makespan(counts)
+    return max(options, key=worth)
 
 
 def _fitted(window: ScheduleWindow, dual: Dual, start: Indices, fixed: Indices | None = None) -> Indices:

@@ -64,20 +64,17 @@ class PyomoHighs(PyomoSolver):
             results = solver.solve(model)
         ended = results.termination_condition
         message = "" if ended is Ended.optimal else f"HiGHS: {ended.name}"
-        claims = {
-            Ended.optimal: Claim.SOLVED,
-            Ended.infeasible: Claim.INFEASIBLE,
-            Ended.unbounded: Claim.UNBOUNDED,
-            Ended.infeasibleOrUnbounded: Claim.INFEASIBLE_OR_UNBOUNDED,
+        verdicts: dict[Any, tuple[Claim, Limit | None]] = {
+            Ended.optimal: (Claim.SOLVED, None),
+            Ended.infeasible: (Claim.INFEASIBLE, None),
+            Ended.unbounded: (Claim.UNBOUNDED, None),
+            Ended.infeasibleOrUnbounded: (Claim.INFEASIBLE_OR_UNBOUNDED, None),
+            Ended.maxTimeLimit: (Claim.STOPPED, Limit.TIME),
+            Ended.maxIterations: (Claim.STOPPED, Limit.ITERATIONS),
+            Ended.objectiveLimit: (Claim.STOPPED, Limit.METHOD),
+            Ended.interrupted: (Claim.STOPPED, Limit.INTERRUPTED),
         }
-        limits = {
-            Ended.maxTimeLimit: Limit.TIME,
-            Ended.maxIterations: Limit.ITERATIONS,
-            Ended.objectiveLimit: Limit.METHOD,
-            Ended.interrupted: Limit.INTERRUPTED,
-        }
-        limit = limits.get(ended)
-        claim = claims.get(ended, Claim.FAILED if limit is None else Claim.STOPPED)
+        claim, limit = verdicts.get(ended, (Claim.FAILED, None))
         best, bound = results.best_feasible_objective, results.best_objective_bound
         point = claim in (Claim.SOLVED, Claim.STOPPED) and best is not None and math.isfinite(best)
         if point:

@@ -20,25 +20,23 @@ from .model import ScipModel
 SMALLEST_TOLERANCE = 1e-9
 # Whole numbers are rounded after SCIP's test of its gap.
 GAP_SHARE = 0.99
-LIMITS = {
-    "timelimit": Limit.TIME,
-    "nodelimit": Limit.NODES,
-    "totalnodelimit": Limit.NODES,
-    "stallnodelimit": Limit.NODES,
-    "sollimit": Limit.SOLUTIONS,
-    "bestsollimit": Limit.SOLUTIONS,
-    "memlimit": Limit.MEMORY,
-    "userinterrupt": Limit.INTERRUPTED,
-    "restartlimit": Limit.METHOD,
-    "primallimit": Limit.METHOD,
-    "duallimit": Limit.METHOD,
-}
-CLAIMS = {
-    "optimal": Claim.SOLVED,
-    "gaplimit": Claim.SOLVED,
-    "infeasible": Claim.INFEASIBLE,
-    "unbounded": Claim.UNBOUNDED,
-    "inforunbd": Claim.INFEASIBLE_OR_UNBOUNDED,
+VERDICTS: dict[str, tuple[Claim, Limit | None]] = {
+    "optimal": (Claim.SOLVED, None),
+    "gaplimit": (Claim.SOLVED, None),
+    "infeasible": (Claim.INFEASIBLE, None),
+    "unbounded": (Claim.UNBOUNDED, None),
+    "inforunbd": (Claim.INFEASIBLE_OR_UNBOUNDED, None),
+    "timelimit": (Claim.STOPPED, Limit.TIME),
+    "nodelimit": (Claim.STOPPED, Limit.NODES),
+    "totalnodelimit": (Claim.STOPPED, Limit.NODES),
+    "stallnodelimit": (Claim.STOPPED, Limit.NODES),
+    "sollimit": (Claim.STOPPED, Limit.SOLUTIONS),
+    "bestsollimit": (Claim.STOPPED, Limit.SOLUTIONS),
+    "memlimit": (Claim.STOPPED, Limit.MEMORY),
+    "userinterrupt": (Claim.STOPPED, Limit.INTERRUPTED),
+    "restartlimit": (Claim.STOPPED, Limit.METHOD),
+    "primallimit": (Claim.STOPPED, Limit.METHOD),
+    "duallimit": (Claim.STOPPED, Limit.METHOD),
 }
 
 
@@ -135,8 +133,7 @@ def _start(scip: ScipModel, start: Floats | None, options: Options, on_progress:
 
 
 def _answer(scip: ScipModel, status: str, notes: tuple[str, ...]) -> Answer:
-    limit = LIMITS.get(status)
-    claim = CLAIMS.get(status, Claim.STOPPED if limit else Claim.FAILED)
+    claim, limit = VERDICTS.get(status, (Claim.FAILED, None))
     values = duals = reduced = bound = ray = None
     if claim in (Claim.SOLVED, Claim.STOPPED):
         values, bound = scip.values(), scip.bound()
