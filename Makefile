@@ -54,6 +54,8 @@ $(LINK): | $(BIN)/python
 demo: $(STAMP)-core
 	$(BIN)/equipoise demo --html demo.html
 
+# Tests start hundreds of processes: without bytecode on the disk each would compile every module it imports.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP)-$(EXTRAS)
 	$(BIN)/python -m pytest -q -n auto --dist loadgroup $(PYTEST_ARGS)
 

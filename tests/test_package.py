@@ -3,6 +3,7 @@
 import ast
 import doctest
 import errno
+import functools
 import importlib
 import importlib.util
 import os
@@ -35,6 +36,7 @@ def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@functools.cache
 def imports(path: Path) -> set[str]:
     """Return every name a file imports, lazily or not, dotted; relative ones with their dots."""
     found: set[str] = set()

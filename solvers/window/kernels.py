@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...formulations.compiled import compiled
+from ...formulations.compiled import compiled, copy_into
 
 
 @compiled()
@@ -144,23 +144,23 @@ def best_price(
                 long_sum += branch[j] * max(left[j, large[j]], min(horizon, left[j, small[j]]))
         if value <= best_value:
             best_value, best_at = value, price
-            best_rates[:] = rates
+            copy_into(best_rates, rates)
         if least <= supply:
-            within[:] = small
+            copy_into(within, small)
             for j in long:
                 within[j] = large[j]
             used_within, horizon_within, sum_within = least, horizon, long_sum
         if most >= supply:
-            beyond[:] = large
+            copy_into(beyond, large)
             used_beyond, horizon_beyond, sum_beyond = most, horizon, long_sum
         if least <= supply <= most or (price == 0.0 and least <= supply):
             break
         if least > supply:
             left_price, left_value, left_slope = price, value, supply - least
-            high[:] = small
+            copy_into(high, small)
         else:
             right_price, right_value, right_slope = price, value, supply - most
-            low[:] = large
+            copy_into(low, large)
         if price > 1e30:  # the least rounds allowed exceed the supply: no price makes them fit
             break
         if left_price < 0.0 or right_price == np.inf:  # no bracket yet: continue further down, to 0 at most

@@ -32,11 +32,10 @@ def decomposed(work: Indices) -> tuple[Any, Any, Any, Any, Any]:
     for k in range(m):
         longest = max(longest, work[:, k].sum())
     table = np.zeros((size, size), dtype=np.int64)
-    table[:n, :m] = work
     for i in range(n):
         table[i, m + i] = longest - work[i].sum()
         for k in range(m):
-            table[n + k, m + i] = work[i, k]
+            table[i, k] = table[n + k, m + i] = work[i, k]
     for k in range(m):
         table[n + k, k] = longest - work[:, k].sum()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....formulations.compiled import compiled
+from ....formulations.compiled import compiled, copy_into
 
 
 @compiled()
@@ -22,7 +22,7 @@ def add_configurations(
     length, n = len(best), start
     while n < len(gains) and (work > 0 or n == start):
         if n > 0 and jobs[n] != jobs[n - 1]:
-            best[:] = new
+            copy_into(best, new)
             work -= length
         count, gain, row = counts[n], gains[n], taken[jobs[n]]
         for used in range(count, length):

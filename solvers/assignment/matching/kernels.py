@@ -49,7 +49,8 @@ def add_jobs(
             else:
                 done[nearest] = True
                 scanned = counts[nearest]
-                scan[:scanned] = members[nearest, :scanned]
+                for n in range(scanned):
+                    scan[n] = members[nearest, n]
         worth[job] += here
         for s in range(slots):
             if done[s]:

@@ -57,7 +57,8 @@ def furthest_optimum(problem, direction, least):
         A_ub=np.vstack([each, capacity, need / size[:, None]]),
         b_ub=np.concatenate([np.ones(jobs), problem.gpus, np.atleast_1d(-np.asarray(least)) / size]),
         bounds=[(0.0, 1.0 if rate > 0 else 0.0) for rate in problem.rates.ravel()],
-        options={"primal_feasibility_tolerance": 1e-10},
+        # At this tolerance the presolve of HiGHS calls levels that a plan attains infeasible.
+        options={"primal_feasibility_tolerance": 1e-10, "presolve": False},
     )
 
 

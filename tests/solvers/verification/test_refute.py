@@ -5,12 +5,13 @@ import math
 
 import numpy as np
 import pytest
+from examples import examples
 
 import equipoise as eq
 from equipoise.solvers.verification.local_search import better_point, gradient, objective_if_feasible
 from equipoise.solvers.verification.refute import better_step, feasible_point, refuted_bound
 
-SEEDS = range(150)
+SEEDS = range(examples(200))
 
 
 def drawn(seed):
@@ -60,7 +61,7 @@ def test_what_the_search_returns_is_a_point_beyond_and_it_is_found_more_often_th
             assert program.residuals_at(found).worst <= 1e-8
             assert sign * (program.objective_at(found) - bound) > 0
             assert "is refuted" in refuted_bound(program, planted, bound, 1e-6)
-    assert worse >= 25
+    assert worse >= len(SEEDS) // 6
     assert searched >= 0.85 * worse
     assert searched > stepped
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from examples import examples
 
 import equipoise as eq
 from equipoise.formulations.window.check import schedule_faults
@@ -51,10 +52,10 @@ def agree(window, found, ways, counted):
     return unpacked
 
 
-def test_200_small_windows(draw_small, exhausted):
+def test_small_windows(draw_small, exhausted):
     rng = np.random.default_rng(2024)
     counted = []
-    for _ in range(200):
+    for _ in range(examples(200)):
         window = draw_small(rng)
         agree(window, exhausted(window), WAYS, counted)
     assert counted
@@ -62,10 +63,10 @@ def test_200_small_windows(draw_small, exhausted):
     assert 0 < sum(counted) < len(counted) / 4
 
 
-def test_40_small_windows_with_restarts(draw_small, exhausted):
+def test_small_windows_with_restarts(draw_small, exhausted):
     rng = np.random.default_rng(77)
     counted = []
-    for _ in range(40):
+    for _ in range(examples(40)):
         window = draw_small(rng, restarts=True)
         agree(window, exhausted(window), [way for way in WAYS if way[0] != "scipy"], counted)
     assert counted

@@ -1,10 +1,11 @@
-"""All backends agree on random programs and markets, a twentieth of `make verify-full`; and the checker can fail."""
+"""All backends agree on random programs and markets, in CI a twentieth of `make verify-full`; the checker can fail."""
 
 import dataclasses
 import os
 
 import numpy as np
 import pytest
+from examples import examples
 
 import equipoise as eq
 from equipoise.solvers import registry
@@ -15,8 +16,8 @@ from equipoise.validation.contract.market_draws import MARKETS as KINDS_OF_MARKE
 from equipoise.validation.contract.market_draws import planted_market
 
 FULL, FULL_MARKETS = 500, 2000
-COUNT = int(os.environ.get("EQUIPOISE_AGREEMENT", FULL // 20))
-MARKETS = int(os.environ.get("EQUIPOISE_AGREEMENT", FULL_MARKETS // 20))
+COUNT = int(os.environ.get("EQUIPOISE_AGREEMENT", examples(FULL // 20)))
+MARKETS = int(os.environ.get("EQUIPOISE_AGREEMENT", examples(FULL_MARKETS // 20)))
 KIND_OF = dict(zip(MARKET_KINDS, KINDS_OF_MARKET, strict=True))
 LINEAR_PROGRAMS = ("fisher", "volatile-linear", "volatile-leontief")
 PROGRAMS = [kind for kind in KINDS if kind not in MARKET_KINDS]
