@@ -109,8 +109,8 @@ class CpSat(Backend):
             if not fault:  # the parameters are at fault
                 raise InvalidInput("backend_options['ortools']", own, f"CP-SAT: {solver.solution_info()}")
             return Answer(claim=Claim.FAILED, message=f"CP-SAT does not take the model: {fault}", notes=notes)
-        limit = next((limit for name, limit in STOPS.items() if name in own), Limit.INTERRUPTED)
         # CP-SAT does not report which limit stopped it.
+        limit = next((limit for name, limit in STOPS.items() if name in own), Limit.INTERRUPTED)
         if options.time_limit is not None and solver.wall_time >= 0.95 * solver.parameters.max_time_in_seconds:
             limit = Limit.TIME
         return _answer(solver, best, limit, notes)
