@@ -17,7 +17,20 @@ def well_formed(answer: Any, task: Task, name: str) -> Answer:
     """Return the backend's answer with its arrays as floats; an unreadable array is dropped and the claim is FAILED."""
     if not isinstance(answer, Answer):
         return Answer(claim=Claim.FAILED, message=f"{name} returned a {type(answer).__name__} and not an Answer")
-    read, wrong = _read_arrays(answer, task)
+    program = task.program
+    lengths: dict[str, int | None] = dict.fromkeys(("values", "duals", "reduced_costs", "slopes", "ray"))
+    if program is not None:
+        rows, columns, terms = program.num_rows, program.num_columns, len(program.log_weights)
+        lengths = {"values": columns, "duals": rows, "reduced_costs": columns, "slopes": terms, "ray": rows}
+    read: dict[str, Any] = {}
+    wrong: dict[str, str] = {}
+    for field, count in lengths.items():
+        given = getattr(answer, field)
+        read[field] = None if given is None else as_floats(given)
+        if given is not None and read[field] is None:
+            wrong[field] = "not numbers"
+        elif given is not None and count is not None and read[field].shape != (count,):
+            wrong[field], read[field] = f"of shape {read[field].shape} and not ({count},)", None
     bound = None if answer.bound is None else as_number(answer.bound)
     if answer.bound is not None and bound is None:
         wrong["bound"] = "not a number"
@@ -35,20 +48,6 @@ def well_formed(answer: Any, task: Task, name: str) -> Answer:
         faults = ", ".join(f"its {field} is {what}" for field, what in wrong.items())
         read.update(claim=Claim.FAILED, limit=None, message=f"{name} gave an answer that cannot be read: {faults}")
     return replace(answer, **read)
-
-
-def _read_arrays(answer: Answer, task: Task) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the answer's readable arrays by field (None for an unreadable one), and a description of the faults."""
-    read: dict[str, Any] = {}
-    wrong: dict[str, str] = {}
-    for field, count in _shapes(task).items():
-        given = getattr(answer, field)
-        read[field] = None if given is None else as_floats(given)
-        if given is not None and read[field] is None:
-            wrong[field] = "not numbers"
-        elif given is not None and count is not None and read[field].shape != (count,):
-            wrong[field], read[field] = f"of shape {read[field].shape} and not ({count},)", None
-    return read, wrong
 
 
 def as_floats(given: Any) -> Floats | None:
@@ -76,18 +75,3 @@ def error_text(error: BaseException) -> str:
         return f"{type(error).__name__}: {error}"
     except Exception:
         return type(error).__name__
-
-
-def _shapes(task: Task) -> dict[str, int | None]:
-    """Return the arrays of an answer with their expected lengths; no lengths for a task without a program."""
-    program = task.program
-    if program is None:
-        return dict.fromkeys(("values", "duals", "reduced_costs", "slopes", "ray"))
-    rows, columns = program.num_rows, program.num_columns
-    return {
-        "values": columns,
-        "duals": rows,
-        "reduced_costs": columns,
-        "slopes": len(program.log_weights),
-        "ray": rows,
-    }

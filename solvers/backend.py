@@ -44,7 +44,6 @@ class Progress(Protocol):
         The incumbent is a vector of values by column, or for a special backend a plan. A report is kept even if the
         backend fails afterwards.
         """
-        ...
 
 
 def ignore_progress(*report: Any, **more: Any) -> None:
@@ -94,6 +93,12 @@ class Task:
     program: Program | None = None
     start: NDArray[np.float64] | None = None
     objective_factor: float = 1.0
+
+    @property
+    def stated_program(self) -> Program:
+        """The program, which every task of a general backend has."""
+        assert self.program is not None
+        return self.program
 
 
 class Claim(Enum):
@@ -153,6 +158,11 @@ class Answer:
         # `well_formed` reports a claim of another type.
         if isinstance(self.claim, Claim) and stopped != (self.limit is not None):
             raise ValueError(f"an answer {self.claim.name} {'needs' if stopped else 'has no'} limit")
+
+    @classmethod
+    def ended(cls, limit: Limit | None, **fields: Any) -> Answer:
+        """Return the answer of a run that the limit ended: STOPPED, or SOLVED without a limit."""
+        return cls(claim=Claim.STOPPED if limit else Claim.SOLVED, limit=limit, **fields)
 
 
 class Backend(ABC):
@@ -260,6 +270,14 @@ class Backend(ABC):
         Raise InvalidInput for a wrong own option and LicenseLimit for a program that is too large; any ordinary
         outcome is an Answer.
         """
+
+
+class OwnMethod(Backend):
+    """A method of this library, which by default needs numba for its compiled loops."""
+
+    licence = "Apache-2.0"
+    version = "1"
+    requires: tuple[str, ...] = ("numba",)
 
 
 @cache

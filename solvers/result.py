@@ -177,20 +177,12 @@ class Result(Generic[Plan]):
     def certificate(self) -> SolveCertificate:
         """Return the data on the solve that documents and pages show beside the plan."""
         return SolveCertificate(
-            objective=self.objective,
-            bound=self.bound,
-            gap=self.gap,
-            residuals=self.residuals,
+            objective=self.objective, bound=self.bound, gap=self.gap, residuals=self.residuals,
             termination=self.termination.reason.name,
             limit=None if self.termination.limit is None else self.termination.limit.value,
-            message=self.termination.message,
-            backend=self.backend,
-            version=self.version,
-            form=self.form,
-            seed=self.seed,
-            wall_time=self.wall_time,
-            notes=self.notes,
-        )
+            message=self.termination.message, backend=self.backend, version=self.version, form=self.form,
+            seed=self.seed, wall_time=self.wall_time, notes=self.notes,
+        )  # fmt: skip
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the result as one self-contained HTML page, and write it to `path` if given.

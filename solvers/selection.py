@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Never, cast
 
 from ..formulations.errors import BackendUnavailable, InvalidInput, UnsupportedProblem
@@ -141,16 +141,9 @@ def candidates(
     """
     refuse_unknown(unknown, "form")
     options = Options(
-        time_limit=time_limit,
-        rel_gap=rel_gap,
-        abs_gap=abs_gap,
-        feasibility_tol=feasibility_tol,
-        threads=threads,
-        seed=seed,
-        warm_start=warm_start,
-        log=log,
-        backend_options=backend_options,
-    )
+        time_limit=time_limit, rel_gap=rel_gap, abs_gap=abs_gap, feasibility_tol=feasibility_tol, threads=threads,
+        seed=seed, warm_start=warm_start, log=log, backend_options=backend_options,
+    )  # fmt: skip
     return Selection(ProblemInfo(problem, form), options).table()
 
 
@@ -159,7 +152,7 @@ class Selection:
 
     def __init__(self, info: ProblemInfo, options: Options) -> None:
         self.info, self.options = info, options
-        self._availability: dict[int, Availability] = {}
+        self._probe: Callable[[Backend], Availability] = cache(lambda backend: backend.probe())
         self._weighed: list[Candidate] = []
         self._unweighed = self._weigh()
 
@@ -195,28 +188,20 @@ class Selection:
 
     def _check_options(self, backend: Backend) -> None:
         """Raise InvalidInput for an option that the named backend would ignore, naming a backend that honours it."""
-        options, name = self.options, backend.name
+        options, name, info = self.options, backend.name, self.info
         for other in options.backend_options:
             if other != name and other not in backend.delegates_to:
                 raise InvalidInput("backend_options", other, f"the chosen backend is {name!r}: these would be ignored")
         for option in _unsupported_options(backend, options):
-            able = self._first_usable(other for other in self._backends if self._supports(other, option))
+            supporting = [other for other in self._backends if option in other.supported_options]
+            formed = [other for other in supporting if info.asked_form is None or other.classes]
+            able = self._first_usable(other for other in formed if accepts(other, info))
             advice = f"; use backend={able!r} or leave it out" if able else "; leave it out"
             raise InvalidInput(option, getattr(options, option), f"the {name} backend cannot honour it{advice}")
-
-    def _supports(self, backend: Backend, option: str) -> bool:
-        """Whether the backend takes the problem in the requested form, and the option."""
-        readable = accepts(backend, self.info) and (self.info.asked_form is None or bool(backend.classes))
-        return readable and option in backend.supported_options
 
     @cached_property
     def _backends(self) -> list[Backend]:
         return all_backends()
-
-    def _probe(self, backend: Backend) -> Availability:
-        if id(backend) not in self._availability:
-            self._availability[id(backend)] = backend.probe()
-        return self._availability[id(backend)]
 
     def _first_usable(self, backends: Iterable[Backend]) -> str:
         """Return the name of the first that can run here, preferring unlimited licences."""
@@ -233,7 +218,11 @@ class Selection:
                 reason = f"{taken} comes first{why_later}"
             if not reason:
                 found = self._probe(backend)
-                version, reason = found.version, _unavailable(found)
+                version = found.version
+                if not found.usable:
+                    reason = found.reason
+                elif found.limit:
+                    reason = f"its licence is limited to {found.limit}: used by name only"
             if not reason:
                 taken = backend.name
             merit = reason or _merit(backend, self.info)
@@ -303,13 +292,6 @@ def _unsupported_options(backend: Backend, options: Options) -> list[str]:
         and (value := getattr(options, name)) is not getattr(DEFAULTS, name)
         and (name == "warm_start" or value != getattr(DEFAULTS, name))
     ]
-
-
-def _unavailable(found: Availability) -> str:
-    """Return why "auto" passes over a backend of this availability; empty if it does not."""
-    if not found.usable:
-        return found.reason
-    return f"its licence is limited to {found.limit}: used by name only" if found.limit else ""
 
 
 def _merit(backend: Backend, info: ProblemInfo) -> str:

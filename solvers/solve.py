@@ -12,7 +12,6 @@ from ..formulations.arrays import Floats
 from ..formulations.checks import as_flag
 from ..formulations.errors import EquipoiseError, InvalidInput
 from ..formulations.program.formulation import Formulation
-from ..formulations.program.model import Program
 from .answers import error_text, well_formed
 from .backend import Answer, Backend, Claim, Task
 from .isolation.run import Isolation, run_isolated
@@ -21,7 +20,7 @@ from .reductions.run import run_backend
 from .registry import find_backend
 from .result import HistoryPoint, Limit, Result
 from .selection import CandidateTable, ProblemInfo, Selection
-from .verification.progress import ProgressRecorder
+from .verification.checked_solution import ProgressRecorder
 from .verification.verify import Verification
 
 PlanT = TypeVar("PlanT")
@@ -79,16 +78,9 @@ def solve(
     started = time.perf_counter()
     refuse_unknown(unknown, "backend", "form", "isolate", "explain", "on_progress")
     options = Options(
-        time_limit=time_limit,
-        rel_gap=rel_gap,
-        abs_gap=abs_gap,
-        feasibility_tol=feasibility_tol,
-        threads=threads,
-        seed=seed,
-        warm_start=warm_start,
-        log=log,
-        backend_options=backend_options,
-    )
+        time_limit=time_limit, rel_gap=rel_gap, abs_gap=abs_gap, feasibility_tol=feasibility_tol, threads=threads,
+        seed=seed, warm_start=warm_start, log=log, backend_options=backend_options,
+    )  # fmt: skip
     for other in options.backend_options:
         if other != getattr(backend, "name", None):
             find_backend(other)
@@ -109,19 +101,15 @@ def solve(
         problem.check_plan(options.warm_start, "warm_start")
     considered = selection.table() if explain else CandidateTable()
 
-    task = _task(info, solver, options)
+    if form is None and info.kind in solver.formulations:
+        task = Task(problem=problem, form="special")
+    else:
+        task = Task(problem=problem, form=info.form, program=info.program, start=_start(info, options))
     progress = ProgressRecorder(task, options, started, on_progress)
     answer = _answer(solver, task, options, progress, isolate)
     progress.raise_callers_error()
     verification = Verification(task, answer, options, progress)
     return verification.result(backend=solver.name, version=version, candidates=considered)
-
-
-def _task(info: ProblemInfo, solver: Backend, options: Options) -> Task:
-    """Return the task of the backend: the problem itself for a special one, else its program with the warm start."""
-    if info.asked_form is None and info.kind in solver.formulations:
-        return Task(problem=info.problem, form="special")
-    return Task(problem=info.problem, form=info.form, program=info.program, start=_start(info, options))
 
 
 def _answer(
@@ -130,7 +118,10 @@ def _answer(
     """Run the backend; every failure except a fault of the caller becomes an Answer."""
     program = task.program
     if program is not None and not program.num_columns:
-        return _empty(program)
+        nothing = np.zeros(0)
+        if program.residuals_at(nothing).row > 0:
+            return Answer(claim=Claim.INFEASIBLE)
+        return Answer(claim=Claim.SOLVED, values=nothing, bound=program.objective_at(nothing))
     if options.time_limit is not None and program is not None:
         options = options.with_time(max(0.0, options.time_limit - progress.elapsed()))
     try:
@@ -160,11 +151,3 @@ def _start(info: ProblemInfo, options: Options) -> Floats | None:
             raise
         raise InvalidInput("warm_start" + error.field[4:], error.value, error.why, error.index) from None
     return np.asarray(start, dtype=np.float64)
-
-
-def _empty(program: Program) -> Answer:
-    """Return the answer of a program without columns."""
-    nothing = np.zeros(0)
-    if program.residuals_at(nothing).row > 0:
-        return Answer(claim=Claim.INFEASIBLE)
-    return Answer(claim=Claim.SOLVED, values=nothing, bound=program.objective_at(nothing))

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ...formulations.arrays import Floats
 from ...formulations.errors import InvalidInput
 from ...formulations.program.data import ProblemClass
 from ...formulations.program.model import Program
-from ..backend import Answer, Backend, Claim, Progress, Task, gaps
+from ..backend import Answer, Backend, Claim, Progress, Task, gaps, ignore_progress
 from ..options import Options
+from ..reductions.run import run_backend
 from ..result import Limit
+from .conventions import inner_tolerance, warm_start_note
 
 # Options that are values of the objective.
 IN_OBJECTIVE = ("objective_bound", "objective_target")
-# HiGHS sums rows in its own order: it gets a tenth of our tolerance, which leaves a margin for our sums.
-TOLERANCE_SHARE = 0.1
-SMALLEST_TOLERANCE = 1e-10
 
 
 class Highs(Backend):
@@ -46,22 +48,21 @@ class Highs(Backend):
         """Pass the program as arrays, stream incumbents and bounds, and read the proved values."""
         import highspy
 
-        program = task.program
-        assert program is not None
-        own = self.backend_options(options)
+        program, own = task.stated_program, self.backend_options(options)
         solver = highspy.Highs()
         solver.setOptionValue("output_flag", options.log)
-        for name, value in _options(program, options).items():
+        for name, value in program_options(program, options).items():
             solver.setOptionValue(name, value)
         for name, value in own.items():
             if name in IN_OBJECTIVE and isinstance(value, float):
-                value *= task.objective_factor
-            if solver.setOptionValue(name, value) != highspy.HighsStatus.kOk:
-                raise InvalidInput(
-                    f"backend_options['highs'][{name!r}]", value, "HiGHS does not take this option or value"
-                )
+                own[name] = value * task.objective_factor
+        set_own(solver, own, self.name)
         pass_program(solver, program)
-        notes = _start(solver, program, task.start, options)
+        notes: tuple[str, ...] = ()
+        if task.start is not None:
+            given = np.flatnonzero(np.isfinite(task.start)).astype(np.int32)
+            solver.setSolution(len(given), given, task.start[given])
+            notes = (warm_start_note(program, task.start, options, "HiGHS"),)
         if program.problem_class is ProblemClass.MILP:
             _listen(solver, program, on_progress)
         if solver.run() == highspy.HighsStatus.kError and solver.getModelStatus() == highspy.HighsModelStatus.kNotset:
@@ -74,6 +75,22 @@ class Highs(Backend):
             solver.run()
             status = solver.getModelStatus()
         return _answer(solver, program, status, notes)
+
+
+def solved_by_highs(problem: Any, form: str, program: Program, options: Options, start: Floats | None = None) -> Answer:
+    """Return the answer of HiGHS to a program that a special backend makes for its problem; progress is ignored."""
+    task = Task(problem=problem, form=form, program=program, start=start)
+    return run_backend(BACKEND, task, replace(options, warm_start=None), ignore_progress)
+
+
+def set_own(solver: Any, own: Mapping[str, Any], backend: str) -> None:
+    """Set a backend's own options on a `highspy.Highs`; InvalidInput for one that HiGHS refuses."""
+    import highspy
+
+    for name, value in own.items():
+        if solver.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+            field = f"backend_options[{backend!r}][{name!r}]"
+            raise InvalidInput(field, value, "HiGHS does not take this option or value")
 
 
 def pass_program(solver: Any, program: Program) -> None:
@@ -103,9 +120,10 @@ def pass_program(solver: Any, program: Program) -> None:
     )
 
 
-def _options(program: Program, options: Options) -> dict[str, Any]:
-    tolerance = max(SMALLEST_TOLERANCE, TOLERANCE_SHARE * options.feasibility_tol)
+def program_options(program: Program, options: Options) -> dict[str, Any]:
+    """Return the options of HiGHS that state the common ones."""
     relative, absolute = gaps(program, options)
+    tolerance = inner_tolerance(options)
     return {
         "time_limit": math.inf if options.time_limit is None else options.time_limit,
         "mip_rel_gap": relative,
@@ -117,25 +135,10 @@ def _options(program: Program, options: Options) -> dict[str, Any]:
     }
 
 
-def _start(
-    solver: Any, program: Program, start: np.ndarray[Any, np.dtype[np.float64]] | None, options: Options
-) -> tuple[str, ...]:
-    if start is None:
-        return ()
-    given = np.flatnonzero(np.isfinite(start)).astype(np.int32)
-    solver.setSolution(len(given), given, start[given])
-    if len(given) < program.num_columns:
-        return (f"warm start: {len(given)} of {program.num_columns} columns given, HiGHS completes the rest",)
-    worst = program.residuals_at(start).worst
-    if worst <= options.feasibility_tol:
-        return (f"warm start accepted, objective {program.objective_at(start):.12g}",)
-    return (f"warm start violates the program by {worst:.3g}: HiGHS may repair or drop it",)
-
-
 def _listen(solver: Any, program: Program, on_progress: Progress) -> None:
     from highspy import cb
 
-    worst = -math.inf if program.sense == "max" else math.inf
+    worst = -program.sign * math.inf
 
     def on_event(kind: int, message: str, out: Any, back: Any, data: Any) -> None:
         primal = out.mip_primal_bound
@@ -154,46 +157,36 @@ def _answer(solver: Any, program: Program, status: Any, notes: tuple[str, ...]) 
     from highspy import HighsModelStatus as Status
     from highspy import SolutionStatus
 
-    limits = {
-        Status.kTimeLimit: Limit.TIME,
-        Status.kIterationLimit: Limit.ITERATIONS,
-        Status.kSolutionLimit: Limit.SOLUTIONS,
-        Status.kInterrupt: Limit.INTERRUPTED,
-        Status.kMemoryLimit: Limit.MEMORY,
-        Status.kObjectiveBound: Limit.METHOD,
-        Status.kObjectiveTarget: Limit.METHOD,
-    }
-    claims = {
-        Status.kOptimal: Claim.SOLVED,
-        Status.kInfeasible: Claim.INFEASIBLE,
-        Status.kUnbounded: Claim.UNBOUNDED,
-        Status.kUnboundedOrInfeasible: Claim.INFEASIBLE_OR_UNBOUNDED,
+    verdicts: dict[Any, tuple[Claim, Limit | None]] = {
+        Status.kOptimal: (Claim.SOLVED, None),
+        Status.kInfeasible: (Claim.INFEASIBLE, None),
+        Status.kUnbounded: (Claim.UNBOUNDED, None),
+        Status.kUnboundedOrInfeasible: (Claim.INFEASIBLE_OR_UNBOUNDED, None),
+        Status.kTimeLimit: (Claim.STOPPED, Limit.TIME),
+        Status.kIterationLimit: (Claim.STOPPED, Limit.ITERATIONS),
+        Status.kSolutionLimit: (Claim.STOPPED, Limit.SOLUTIONS),
+        Status.kInterrupt: (Claim.STOPPED, Limit.INTERRUPTED),
+        Status.kMemoryLimit: (Claim.STOPPED, Limit.MEMORY),
+        Status.kObjectiveBound: (Claim.STOPPED, Limit.METHOD),
+        Status.kObjectiveTarget: (Claim.STOPPED, Limit.METHOD),
     }
     info = solver.getInfo()
     values = duals = reduced = bound = None
-    claim = claims.get(status, Claim.STOPPED if status in limits else Claim.FAILED)
+    claim, limit = verdicts.get(status, (Claim.FAILED, None))
     has_point = SolutionStatus(info.primal_solution_status) == SolutionStatus.kSolutionStatusFeasible
     if has_point and claim in (Claim.SOLVED, Claim.STOPPED):
         solution = solver.getSolution()
         values = np.array(solution.col_value)
-        if (
-            program.problem_class is ProblemClass.LP
-            and SolutionStatus(info.dual_solution_status) == SolutionStatus.kSolutionStatusFeasible
-        ):
+        has_duals = SolutionStatus(info.dual_solution_status) == SolutionStatus.kSolutionStatusFeasible
+        if has_duals and program.problem_class is ProblemClass.LP:
             duals, reduced = np.array(solution.row_dual), np.array(solution.col_dual)
     if program.problem_class is ProblemClass.MILP and math.isfinite(info.mip_dual_bound):
         bound = info.mip_dual_bound
     message = "" if claim is Claim.SOLVED else f"HiGHS: {solver.modelStatusToString(status)}"
     return Answer(
-        claim=claim,
-        limit=limits.get(status),
-        message=message,
-        values=values,
-        bound=bound,
-        duals=duals,
-        reduced_costs=reduced,
-        notes=notes,
-    )
+        claim=claim, limit=limit, message=message, values=values, bound=bound, duals=duals,
+        reduced_costs=reduced, notes=notes,
+    )  # fmt: skip
 
 
 BACKEND = Highs()

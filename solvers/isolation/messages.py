@@ -27,7 +27,6 @@ class ProcessContext:
         Folders of modules (sys.path).
     folder : str or None
         The working directory; None if it has been removed.
-    environment : dict of str to str
     memory : int or None
         Bytes that the worker may hold; None: no limit.
     """

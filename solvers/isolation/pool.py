@@ -26,15 +26,11 @@ class WorkerPool:
         self._idle: dict[str, Worker] = {}
         self._living: set[Worker] = set()
         self._ending: list[Worker] = []
-        self._closes_at_exit = False
 
     def take(self, name: str) -> Worker:
         """Return a worker for this backend that no other call uses."""
         with self._lock:
             worker = self._idle.pop(name, None)
-            if not self._closes_at_exit:
-                atexit.register(self.close)
-                self._closes_at_exit = True
         if worker is not None and not worker.is_fit():
             self.discard(worker)
             worker = None
@@ -89,5 +85,6 @@ class WorkerPool:
 
 
 WORKERS = WorkerPool()
+atexit.register(WORKERS.close)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=WORKERS.forget)

@@ -79,14 +79,10 @@ class Worker:
             reading, lifeline = os.pipe()
             self._lifeline: int | None = _clear_of_standard(lifeline)
             undo.callback(os.close, self._lifeline)
+            watch = ["/bin/sh", "-c", WATCHDOG, "equipoise-guard", str(self.process.pid), self.folder]
+            quiet = subprocess.DEVNULL
             try:
-                self._guard = subprocess.Popen(
-                    ["/bin/sh", "-c", WATCHDOG, "equipoise-guard", str(self.process.pid), self.folder],
-                    stdin=reading,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    start_new_session=True,
-                )
+                self._guard = subprocess.Popen(watch, stdin=reading, stdout=quiet, stderr=quiet, start_new_session=True)
             finally:
                 os.close(reading)
             undo.pop_all()

@@ -16,9 +16,9 @@ from ..answers import error_text
 from ..backend import Answer, Backend, Claim, Progress, Task
 from ..options import Options
 from ..result import Limit
+from .messages import MessageKind, ProcessContext, Request, framed
 
 if TYPE_CHECKING:
-    from .messages import MessageKind
     from .process import Worker
 
 #: Part of the message of a solve that its process ended past the time limit and the grace.
@@ -61,10 +61,8 @@ def run_isolated(backend: Backend, task: Task, options: Options, on_progress: Pr
         A registered backend, or an object whose class is defined in a module that can be imported.
     task : Task
         A general backend is given the program only: there, `task.problem` is the program itself.
-    options : Options
     on_progress : Progress
         Called in this process with the backend's reports; if it raises, the process is ended and the error raised.
-    how : Isolation
 
     Returns
     -------
@@ -80,7 +78,6 @@ def run_isolated(backend: Backend, task: Task, options: Options, on_progress: Pr
     if os.name != "posix":
         raise BackendUnavailable(f"{backend.name} cannot be isolated here: isolation needs a POSIX system")
     from .memory import allowed_bytes
-    from .messages import MessageKind
     from .pool import WORKERS
 
     handed_over = time.monotonic()
@@ -91,9 +88,16 @@ def run_isolated(backend: Backend, task: Task, options: Options, on_progress: Pr
         with suppress(OSError, ValueError):
             sys.stdout.flush()  # earlier output must precede the log of the solve
     worker = WORKERS.take(backend.name)
+    kind: MessageKind | None
+    content: Any
     try:
         deadline = None if limit is None else handed_over + limit + how.grace_s
-        kind, content = _last_reply(worker, request, deadline, task.problem, on_progress)
+        for kind, content in worker.replies(request, deadline, task.problem):
+            if kind is not MessageKind.PROGRESS:
+                break
+            on_progress(*content)
+        else:  # no reply ended the request
+            kind = content = None
     except BaseException:
         WORKERS.discard(worker)
         raise
@@ -109,7 +113,6 @@ def run_isolated(backend: Backend, task: Task, options: Options, on_progress: Pr
 
 def _request(backend: Backend, task: Task, options: Options, handed_over: float, memory: int | None) -> bytes:
     """Return the whole request; InvalidInput if another process cannot load a part of it."""
-    from .messages import ProcessContext, Request, framed
     from .process import module_path
 
     folder = None
@@ -147,25 +150,10 @@ def _cannot_travel(field: str, part: Any, why: str) -> InvalidInput:
     return InvalidInput(field, shown, f"cannot be passed to a separate process ({why}): {advice}")
 
 
-def _last_reply(
-    worker: Worker, request: bytes, deadline: float | None, problem: Any, on_progress: Progress
-) -> tuple[MessageKind | None, Any]:
-    """Pass on reports, and return the reply that ends the request; (None, None) if there is none."""
-    from .messages import MessageKind
-
-    for kind, content in worker.replies(request, deadline, problem):
-        if kind is not MessageKind.PROGRESS:
-            return kind, content
-        objective, bound, incumbent = content
-        on_progress(objective, bound, incumbent)
-    return None, None
-
-
 def _answer(
     name: str, worker: Worker, kind: MessageKind | None, content: Any, limit: float | None, memory: int | None
 ) -> Answer:
     from .memory import ended_by_limit
-    from .messages import MessageKind
 
     match kind:
         case MessageKind.ANSWER:

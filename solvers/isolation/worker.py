@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from typing import Any, TextIO
+from typing import Any
 
 from ...formulations.errors import EquipoiseError, InvalidInput
 from ..answers import error_text
@@ -94,7 +94,10 @@ def main() -> None:
             os.dup2(source, target)
             os.close(source)
         reply = _served(channel, own)
-        _flush(sys.stdout, sys.stderr)
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()
+        ctypes.CDLL(None).fflush(None)  # output that the solver has printed from C
         # Not held between requests: a reader of the caller's output waits until the last holder has closed it.
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
@@ -182,13 +185,6 @@ def _sendable(reply: Reply, problem: Any) -> bytes:
     if isinstance(content, InvalidInput):
         return framed((MessageKind.RAISED, InvalidInput(content.field, str(content.value), content.why, content.index)))
     return framed((MessageKind.RAISED, EquipoiseError(str(content))))
-
-
-def _flush(*streams: TextIO) -> None:
-    for stream in streams:
-        with suppress(Exception):
-            stream.flush()
-    ctypes.CDLL(None).fflush(None)  # output that the solver has printed from C
 
 
 if __name__ == "__main__":

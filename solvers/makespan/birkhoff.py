@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from ...formulations.makespan.open_shop.construction import preemptive_schedule
 from ...formulations.makespan.open_shop.problem import OpenShop
-from ..backend import Answer, Backend, Claim, Progress, Task
+from ..backend import Answer, Claim, OwnMethod, Progress, Task
 from ..options import Options
 
 
-class Birkhoff(Backend):
+class Birkhoff(OwnMethod):
     """The makespan is the largest load of a job or machine; the schedule is a sum of matchings."""
 
     name = "birkhoff"
-    licence = "Apache-2.0"
-    version = "1"
-    requires = ("numba",)
     formulations = frozenset({"PreemptiveOpenShop"})
     supported_options = frozenset({"seed"})
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import replace
-from typing import Any
 
 from ...formulations.makespan.gang.problem import GangMakespan, count_patterns
 from ...formulations.makespan.gang.schedule import GangSchedule
-from ..backend import Answer, Backend, Claim, Progress, Task, ignore_progress
+from ..backend import Answer, OwnMethod, Progress, Task
 from ..deadline import Deadline
-from ..external.highs import BACKEND as HIGHS
+from ..external.highs import solved_by_highs
 from ..options import Options
-from ..reductions.run import run_backend
 from ..result import Limit
 
 # Largest program, in columns, that HiGHS gets when the packing does not meet the bound.
@@ -24,7 +22,7 @@ MOST_WIDTHS = 12
 LAST_ROUND = 1.0 - 1e-6
 
 
-class GangPacking(Backend):
+class GangPacking(OwnMethod):
     """Packs jobs from the widest into their least loaded rounds; without preemption also by three lists.
 
     A schedule is optimal if it meets a combinatorial bound: lengths, GPUs in total, dual feasible functions, jobs that
@@ -32,9 +30,6 @@ class GangPacking(Backend):
     """
 
     name = "gang_packing"
-    licence = "Apache-2.0"
-    version = "1"
-    requires = ("numba",)
     formulations = frozenset({"PreemptiveGangMakespan", "GangMakespan"})
     supported_options = frozenset({"threads", "seed", "warm_start", "log"})
     delegates_to = frozenset({"highs"})
@@ -46,9 +41,14 @@ class GangPacking(Backend):
         problem: GangMakespan = task.problem
         low, why = problem.bound_and_reason
         notes = [f"bound: {why}"]
-        plan = problem.list_plan
-        if options.warm_start is not None:
-            plan = _offered(problem, options.warm_start, plan, notes)
+        plan, start = problem.list_plan, options.warm_start
+        if start is not None:
+            problem.check_plan(start, "warm_start")
+            fault = problem.evaluate(start)[1].worst
+            accepted = f"warm start accepted, objective {start.makespan}"
+            notes.append(f"warm start rejected: it violates the problem by {fault:g}" if fault > 0 else accepted)
+            if fault <= 0 and start.makespan < plan.makespan:
+                plan = start
         on_progress(float(plan.makespan), float(low), plan)
         if options.log:
             sys.stdout.write(f"packing: makespan {plan.makespan}  bound {low}\n")
@@ -58,19 +58,8 @@ class GangPacking(Backend):
                 limit = Limit.TIME
             else:
                 plan, bound, limit = _closed(problem, plan, bound, deadline.options(), notes)
-        if plan.makespan - bound <= max(options.rel_gap * plan.makespan, options.abs_gap):
-            return Answer(claim=Claim.SOLVED, plan=plan, bound=bound, notes=tuple(notes))
-        return Answer(claim=Claim.STOPPED, limit=limit, plan=plan, bound=bound, notes=tuple(notes))
-
-
-def _offered(problem: GangMakespan, start: Any, plan: GangSchedule, notes: list[str]) -> GangSchedule:
-    problem.check_plan(start, "warm_start")
-    fault = problem.evaluate(start)[1].worst
-    if fault > 0:
-        notes.append(f"warm start rejected: it violates the problem by {fault:g}")
-        return plan
-    notes.append(f"warm start accepted, objective {start.makespan}")
-    return start if start.makespan < plan.makespan else plan
+        closed = plan.makespan - bound <= max(options.rel_gap * plan.makespan, options.abs_gap)
+        return Answer.ended(None if closed else limit, plan=plan, bound=bound, notes=tuple(notes))
 
 
 def _closed(
@@ -81,12 +70,9 @@ def _closed(
     if form is None:
         return plan, bound, Limit.METHOD
     program = problem.program(form)
-    start = problem.encode(plan, form)
-    task = Task(problem=problem, form=form, program=program, start=start)
-    options = replace(
-        options, warm_start=None, rel_gap=0.0, abs_gap=max(LAST_ROUND, options.abs_gap, options.rel_gap * plan.makespan)
-    )
-    answer = run_backend(HIGHS, task, options, ignore_progress)
+    allowed = max(LAST_ROUND, options.abs_gap, options.rel_gap * plan.makespan)
+    asked = replace(options, rel_gap=0.0, abs_gap=allowed)
+    answer = solved_by_highs(problem, form, program, asked, problem.encode(plan, form))
     what = f"{form} (HiGHS, {program.num_columns} columns)"
     if answer.bound is not None and math.ceil(answer.bound - 1e-6) > bound:
         bound = float(math.ceil(answer.bound - 1e-6))  # the makespan is a whole number of rounds

@@ -59,6 +59,4 @@ class _Libraries:
                 library.clear_controlling_thread(force=True)
 
 
-@cache
-def _libraries() -> _Libraries:
-    return _Libraries()
+_libraries = cache(_Libraries)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from ...formulations.arrays import Floats
 from ..backend import Answer, Backend, Progress, Task
 from ..options import Options
-from .objective_scale import lowered, lowering, raised, raising_factor
 from .outer_approximation.solve import solve_by_tangents
 
 
@@ -19,3 +24,53 @@ def run_backend(backend: Backend, task: Task, options: Options, on_progress: Pro
     if program is None or program.problem_class in backend.classes:
         return backend.solve(task, options, on_progress)
     return solve_by_tangents(backend, task, options, on_progress)
+
+
+def raising_factor(task: Task) -> float:
+    """Return the power of two that brings the largest coefficient of the objective to between 1 and 2, at least 1.
+
+    HiGHS, for example, calls a knapsack of costs around 1e-7 optimal at a thirtieth of its value.
+    """
+    program = task.program
+    if program is None:
+        return 1.0
+    largest = max(np.abs(program.objective).max(initial=0.0), np.abs(program.log_weights).max(initial=0.0))
+    return 2.0 ** -math.floor(math.log2(largest)) if 1e-300 < largest < 1.0 else 1.0
+
+
+def raised(task: Task, options: Options, factor: float) -> tuple[Task, Options]:
+    """Return the task and its options with the objective multiplied by `factor`; a power of two changes no digit."""
+    program = task.stated_program
+    larger = replace(
+        program,
+        objective=program.objective * factor,
+        offset=program.offset * factor,
+        log_weights=program.log_weights * factor,
+        gap_unit=None if program.gap_unit is None else program.gap_unit * factor,
+    )
+    larger_task = replace(task, problem=larger, program=larger, objective_factor=factor)
+    return larger_task, replace(options, abs_gap=options.abs_gap * factor)
+
+
+def lowered(answer: Answer, factor: float) -> Answer:
+    """Return the answer in the units of the original program."""
+
+    def down(given: Floats | None) -> Floats | None:
+        return None if given is None else np.asarray(given) / factor
+
+    return replace(
+        answer,
+        bound=None if answer.bound is None else answer.bound / factor,
+        duals=down(answer.duals),
+        reduced_costs=down(answer.reduced_costs),
+        slopes=down(answer.slopes),
+    )
+
+
+def lowering(on_progress: Progress, factor: float) -> Progress:
+    """Return a callback for reports in the scaled units."""
+
+    def report(objective: float | None, bound: float, incumbent: object = None) -> None:
+        on_progress(None if objective is None else objective / factor, bound / factor, incumbent)
+
+    return report

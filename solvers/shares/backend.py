@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...formulations.arrays import Floats
 from ...formulations.errors import NoSolution, UnsupportedProblem
+from ...formulations.program.bounds import proved_bound
+from ...formulations.shares.kernels import add_cheapest, cheapest, within_reach
 from ...formulations.shares.levels import ROUNDING, LevelShares
 from ...formulations.shares.max_min_fairness import MaxMinFairness
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.polytope import GpuShares
-from ..backend import Answer, Backend, Claim, Progress, Task
+from ..backend import Answer, Claim, OwnMethod, Progress, Task
 from ..deadline import Deadline
+from ..external.highs import solved_by_highs
 from ..options import Options
 from ..result import Limit
 from ..selection import checked_problem
 from .decomposition import ConvexCombination, JobGroups, best_level, best_sum
-from .side_constraints import solve_with_rows
 from .tie_break import MATCHED, nearest_shares
 
 WITH_ROWS = "MaxSumThroughput:rows"
@@ -27,9 +30,11 @@ KINDS = ("MaxMinFairness", "MaxMinFairness:water_filling", "MaxSumThroughput", W
 # A job is fixed at a level if rounding lets it rise by no more than this share of it, or than HARDER times the least
 # such rise of all jobs; the others stay open for another search, in which fixed jobs no longer count.
 HELD, HARDER = 1e-7, 10.0
+# Relative loss of the objective that a nearer optimum may have by rounding.
+LOST = 1e-9
 
 
-class SharePrices(Backend):
+class SharePrices(OwnMethod):
     """Closed forms on one type of GPU, decomposition by prices on several; then the optimum nearest to isolated shares.
 
     Identical jobs are merged. Nothing is drawn, and only one thread is used. With a budget or least rates the prices
@@ -37,9 +42,6 @@ class SharePrices(Backend):
     """
 
     name = "share_prices"
-    licence = "Apache-2.0"
-    version = "1"
-    requires = ("numba",)
     formulations = frozenset(KINDS)
     supported_options = frozenset({"seed"})
     delegates_to = frozenset({"highs"})
@@ -55,7 +57,7 @@ class SharePrices(Backend):
         deadline = Deadline.of(options)
         plan, notes, finished = _solved(task.problem, deadline)
         limit = None if finished else Limit.TIME if deadline.passed else Limit.METHOD
-        return Answer(claim=Claim.SOLVED if finished else Claim.STOPPED, limit=limit, plan=plan, notes=tuple(notes))
+        return Answer.ended(limit, plan=plan, notes=tuple(notes))
 
 
 def nearest_optimum(problem: LevelShares | MaxSumThroughput) -> GpuShares:
@@ -92,17 +94,20 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
         least, reward, level_prices = np.zeros(len(first)), 1.0, None
         mix = best_sum(job_groups, deadline)
         face = prices = mix.prices
-        rounds, finished = mix.rounds, mix.finished
-        stated = f"{rounds} rounds of prices"
+        finished, stated = mix.finished, f"{mix.rounds} rounds of prices"
     else:
-        caps = problem.highest[first]
-        reward = 0.0
+        caps, reward = problem.highest[first], 0.0
         filling = isinstance(problem, MaxMinFairness) and problem.water_filling
         least, stages = _levels(job_groups, caps, filling, deadline)
         mix, finished = stages[-1], all(stage.finished for stage in stages)
         level_prices = np.array([stage.prices for stage in stages]) if filling else None
         face = np.sum([stage.prices for stage in stages], axis=0)
-        prices = _per_level(job_groups, stages[0].prices, least if not filling else np.full(len(first), least.min()))
+        prices = stages[0].prices
+        # Scaled to units of the level: the rise of the level by one more GPU.
+        lowest = np.full(len(first), least.min()) if filling else least
+        jobs, usage = (job_groups.worth, job_groups.gangs, job_groups.counts), np.zeros(len(prices))
+        _, slope, _ = cheapest(*jobs, prices, 0.0, lowest, 0.0, usage)
+        prices = prices / slope if slope > 0 else prices
         stated = f"{sum(stage.rounds for stage in stages)} rounds of prices"
         if filling:
             stated += f", {len(stages)} level(s) that prices bind or that end it"
@@ -112,27 +117,23 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
         targets = problem.isolated(problem.gangs[first])
         shares, fault = nearest_shares(job_groups, problem.runnable[first], face, reward, least, targets)
     if not fault <= MATCHED:
-        shares = _mixed(job_groups, mix, reward, least)
+        shares = np.zeros_like(job_groups.worth)
+        for weight, part in mix.parts:
+            add_cheapest(job_groups.worth, job_groups.gangs, part, reward, least, weight, shares)
         notes.append("a convex combination of pricing solutions: ties among optima are not broken by distance")
     else:
         notes.append("the optimum nearest to isolated shares")
-    plan = GpuShares(_within_capacity(job_groups, shares)[problem.groups.of_job], prices, 0.0, level_prices)
-    return plan, notes, finished
-
-
-def _within_capacity(job_groups: JobGroups, shares: Floats) -> Floats:
-    """Return shares by group scaled down to the capacity: rounding, or a convex combination, may exceed it a little."""
+    # Rounding, or a convex combination, may exceed the capacity a little.
     shares = shares / np.maximum(1.0, shares.sum(axis=1, keepdims=True))
     used = (job_groups.gangs * job_groups.counts) @ shares
-    return np.asarray(shares * np.minimum(1.0, job_groups.gpus / np.maximum(used, job_groups.gpus)))
+    shares = shares * np.minimum(1.0, job_groups.gpus / np.maximum(used, job_groups.gpus))
+    return GpuShares(shares[problem.groups.of_job], prices, 0.0, level_prices), notes, finished
 
 
 def _levels(
     job_groups: JobGroups, highest: Floats, filling: bool, deadline: Deadline
 ) -> tuple[Floats, list[ConvexCombination]]:
     """Return the level that each group reaches in the optimum, and the solution of each level."""
-    from ...formulations.shares.kernels import within_reach
-
     caps = highest.copy() if filling else np.full(len(highest), highest.min())
     stages: list[ConvexCombination] = []
     while True:
@@ -150,23 +151,55 @@ def _levels(
         caps[rise <= max(HELD, HARDER * rise.min())] = level
 
 
-def _per_level(job_groups: JobGroups, prices: Floats, least: Floats) -> Floats:
-    """Return prices scaled to units of the level: the rise of the level by one more GPU."""
-    from ...formulations.shares.kernels import cheapest
+def solve_with_rows(problem: MaxSumThroughput, options: Options) -> Answer:
+    """Solve the linear program by HiGHS and break its ties; both need an optimum, whatever the requested gap.
 
-    slope = cheapest(
-        job_groups.worth, job_groups.gangs, job_groups.counts, prices, 0.0, least, 0.0, np.zeros(len(prices))
-    )[1]
-    return prices / slope if slope > 0 else prices
+    HiGHS's claims are proved first: a plan's prices prove their own bound; infeasibility is claimed only if prices
+    prove that the least rates cannot all be reached at once.
+    """
+    deadline = Deadline.of(options)
+    exact = replace(options, rel_gap=0.0, abs_gap=0.0)
+    answer = solved_by_highs(problem, "shares", problem.program(), exact)
+    if answer.values is None:
+        return _no_plan(problem, answer, exact.with_time(deadline.left()))
+    plan, note = problem.decode(answer.values, answer.duals), "ties among optima are not broken by distance"
+    if answer.claim is Claim.SOLVED and answer.duals is not None:
+        nearer = _nearer(problem, plan)
+        if nearer is not None:
+            plan, note = nearer, "the optimum nearest to isolated shares"
+    notes = (f"{len(problem.groups.first)} groups of {problem.num_jobs} jobs, prices from HiGHS", note)
+    return Answer(claim=answer.claim, limit=answer.limit, plan=plan, notes=notes)
 
 
-def _mixed(job_groups: JobGroups, mix: ConvexCombination, reward: float, least: Floats) -> Floats:
-    from ...formulations.shares.kernels import add_cheapest
+def _no_plan(problem: MaxSumThroughput, answer: Answer, options: Options) -> Answer:
+    """Return that there is no plan if that is proved; else HiGHS's outcome."""
+    if answer.claim is not Claim.INFEASIBLE or problem.least_rates is None:
+        return Answer(claim=answer.claim, limit=answer.limit, message=answer.message)
+    program = problem.reach_program()
+    duals = solved_by_highs(problem, "shares", program, options).duals
+    reach = 1.0 if duals is None else proved_bound(program, duals)
+    if reach < 1.0 - LOST:
+        message = f"no more than {reach:.6g} of all least rates can be reached at once, as prices prove"
+        return Answer(claim=Claim.INFEASIBLE, message=message, notes=(message,))
+    message = "HiGHS claims that there is no plan, and prices do not prove it"
+    return Answer(claim=Claim.FAILED, message=message)
 
-    shares = np.zeros_like(job_groups.worth)
-    for weight, prices in mix.parts:
-        add_cheapest(job_groups.worth, job_groups.gangs, prices, reward, least, weight, shares)
-    return shares
+
+def _nearer(problem: MaxSumThroughput, plan: GpuShares) -> GpuShares | None:
+    """Return the optimum nearest to isolated shares by the plan's prices; None if rounding leaves it unresolved."""
+    first, prices, budget = problem.groups.first, problem.prices_of(plan), None
+    if problem.costs_per_s is not None and problem.budget_per_s is not None:
+        prices, budget = np.append(prices, plan.budget_price), (problem.costs_per_s, problem.budget_per_s)
+    job_groups = JobGroups.in_groups(problem, problem.groups, problem.rates)
+    targets = problem.isolated(problem.gangs[first])
+    least = problem.least[first]
+    shares, fault = nearest_shares(job_groups, problem.runnable[first], prices, 1.0, least, targets, budget)
+    if not fault <= MATCHED:
+        return None
+    nearer = replace(plan, shares=problem.sound(shares[problem.groups.of_job]))
+    reached, residuals = problem.evaluate(nearer)
+    kept = reached >= (1.0 - LOST) * problem.evaluate(plan)[0]
+    return nearer if kept and residuals.worst <= LOST else None
 
 
 BACKEND = SharePrices()

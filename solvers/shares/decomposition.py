@@ -44,21 +44,14 @@ class JobGroups:
     @staticmethod
     def in_groups(problem: SharePolytope, groups: Groups, worth: Floats) -> JobGroups:
         """Return the groups of a problem's jobs; `worth` is by job, shape (N, K)."""
-        return JobGroups(
-            worth=np.ascontiguousarray(worth[groups.first]),
-            gangs=problem.gangs[groups.first].astype(np.float64),
-            counts=groups.counts,
-            gpus=problem.gpus.astype(np.float64),
-        )
+        worth = np.ascontiguousarray(worth[groups.first])
+        gangs, gpus = problem.gangs[groups.first].astype(np.float64), problem.gpus.astype(np.float64)
+        return JobGroups(worth=worth, gangs=gangs, counts=groups.counts, gpus=gpus)
 
     def of(self, groups: Any, gpus: Floats) -> JobGroups:
         """Return some of the groups on these GPUs."""
-        return JobGroups(
-            worth=np.ascontiguousarray(self.worth[groups]),
-            gangs=self.gangs[groups],
-            counts=self.counts[groups],
-            gpus=gpus,
-        )
+        worth = np.ascontiguousarray(self.worth[groups])
+        return JobGroups(worth=worth, gangs=self.gangs[groups], counts=self.counts[groups], gpus=gpus)
 
     def sample(self) -> tuple[Any, JobGroups]:
         """Return SAMPLE evenly spread groups, with GPUs in proportion to their share of all groups' largest usage."""
@@ -105,9 +98,8 @@ def best_sum(job_groups: JobGroups, deadline: Deadline) -> ConvexCombination:
         best, doubt = margins(job_groups.worth, job_groups.gangs, found.prices)
         open_ = doubt <= np.partition(doubt, int(undecided * len(doubt)))[int(undecided * len(doubt))]
         sure = ~open_ & (best >= 0)
-        used = np.bincount(
-            best[sure], weights=(job_groups.gangs * job_groups.counts)[sure], minlength=len(job_groups.gpus)
-        )
+        wanted = (job_groups.gangs * job_groups.counts)[sure]
+        used = np.bincount(best[sure], weights=wanted, minlength=len(job_groups.gpus))
         undecided *= 4.0
         if (used >= job_groups.gpus).any():
             continue
@@ -155,9 +147,8 @@ def _searched_sum(job_groups: JobGroups, deadline: Deadline) -> ConvexCombinatio
         if deadline.passed:
             break
         prices = master.prices[:-1] * unit / job_groups.gpus
-    return ConvexCombination(
-        prices=best, parts=[(z, columns[s]) for s, z in master.parts], rounds=rounds, finished=finished
-    )
+    parts = [(z, columns[s]) for s, z in master.parts]
+    return ConvexCombination(prices=best, parts=parts, rounds=rounds, finished=finished)
 
 
 def _knapsack_price(job_groups: JobGroups) -> float:
@@ -179,16 +170,12 @@ def best_level(
     together cost 1; they are 0 where the largest cap is attainable. With many groups a sample is searched first, for
     initial prices.
     """
-    kinds = len(job_groups.gpus)
+    kinds, search = len(job_groups.gpus), _LevelSearch(job_groups, caps, deadline, rounding)
     prices = 1.0 / (kinds * job_groups.gpus)
     if kinds == 1:
-        level = level_bound(
-            job_groups.worth, job_groups.gangs, job_groups.counts, job_groups.gpus, prices, caps, rounding
-        )
-        free = level >= caps.max()
-        return level, ConvexCombination(
-            prices=np.zeros(1) if free else prices, parts=[(1.0, prices)], rounds=1, finished=True
-        )
+        level = search.bound(prices)
+        proof = np.zeros(1) if level >= caps.max() else prices
+        return level, ConvexCombination(prices=proof, parts=[(1.0, prices)], rounds=1, finished=True)
     start, rounds = [prices], 0
     if len(job_groups.counts) > 2 * SAMPLE:
         some, sample = job_groups.sample()
@@ -197,7 +184,7 @@ def best_level(
         if near.prices.any():
             start = [near.prices * sample.gpus / job_groups.gpus]
             start += [each * sample.gpus / job_groups.gpus for _, each in near.parts]
-    level, mix = _LevelSearch(job_groups, caps, deadline, rounding).level(start)
+    level, mix = search.level(start)
     return level, replace(mix, rounds=rounds + mix.rounds)
 
 
@@ -210,10 +197,8 @@ class _LevelSearch:
 
     def bound(self, prices: Floats) -> float:
         """Return the largest level that prices allow."""
-        job_groups = self.job_groups
-        return level_bound(
-            job_groups.worth, job_groups.gangs, job_groups.counts, job_groups.gpus, prices, self.caps, self.rounding
-        )
+        jobs = self.job_groups
+        return level_bound(jobs.worth, jobs.gangs, jobs.counts, jobs.gpus, prices, self.caps, self.rounding)
 
     def pricing_problem(self, prices: Floats, least: Floats) -> tuple[float, Floats]:
         """Return the least cost of the rates `least` at prices, and the share of each type's GPUs that they use."""
@@ -254,9 +239,7 @@ class _LevelSearch:
             level = lower
             start = [duals, *(columns[s] for s, _ in master.parts)]
         finished = needed <= 1.0 + 1e-9
-        free = level >= top and finished
+        proof = np.zeros(len(best)) if level >= top and finished else best
         parts = [(z * min(1.0, needed), columns[s]) for s, z in master.parts]
-        mix = ConvexCombination(
-            prices=np.zeros(len(best)) if free else best, parts=parts, rounds=rounds, finished=finished
-        )
+        mix = ConvexCombination(prices=proof, parts=parts, rounds=rounds, finished=finished)
         return (level if finished else level / needed), mix

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ...formulations.arrays import Floats
 from ...formulations.program.bounds import proved_bound
-from ...formulations.program.formulation import Formulation
 from ...formulations.program.model import Program
 from ..backend import Answer, Task
 from .checked_solution import CheckedSolution
@@ -29,38 +26,27 @@ def bound_of_solve(task: Task, answer: Answer, solution: CheckedSolution | None,
 
     Parameters
     ----------
-    task : Task
-    answer : Answer
     solution : CheckedSolution or None
         The solution that the result holds.
     reported : float or None
         The last bound that the backend reported on the way.
     """
     problem, program = task.problem, task.program
-    if problem.proves_bounds:
-        return _bound_of_plan(problem, solution)
+    unbounded = problem.sign * math.inf
+    if problem.proves_bounds:  # no other bound is used for such a problem
+        proved = None if solution is None or solution.plan is None else problem.proved_bound(solution.plan)
+        return Bound(unbounded if proved is None else proved, True)
     continuous = program is not None and not program.integer.any()
     if program is not None and continuous and answer.duals is not None:
-        return _bound_of_duals(program, problem.sign, answer, solution)
+        least = _least_proof(program, problem.sign, answer, solution)  # the backend's own bound is ignored beside it
+        if math.isfinite(least):
+            return Bound(problem.sign * least, True)
+        return Bound(unbounded, True, "the backend's duals prove no finite bound")
     bound = reported if answer.bound is None else answer.bound
     if bound is None or math.isnan(bound):
-        return Bound(problem.sign * math.inf, False)
+        return Bound(unbounded, False)
     unproved = "unverified bound: the backend gave no duals to prove it"
     return Bound(float(bound), False, unproved if continuous and math.isfinite(bound) else "")
-
-
-def _bound_of_plan(problem: Formulation[Any], solution: CheckedSolution | None) -> Bound:
-    """Return the bound that the plan proves; no other bound is used for such a problem."""
-    proved = None if solution is None or solution.plan is None else problem.proved_bound(solution.plan)
-    return Bound(problem.sign * math.inf if proved is None else proved, True)
-
-
-def _bound_of_duals(program: Program, sign: float, answer: Answer, solution: CheckedSolution | None) -> Bound:
-    """Return the bound that the backend's duals prove; its own bound is ignored beside them."""
-    least = _least_proof(program, sign, answer, solution)
-    if math.isfinite(least):
-        return Bound(sign * least, True)
-    return Bound(sign * math.inf, True, "the backend's duals prove no finite bound")
 
 
 def _least_proof(program: Program, sign: float, answer: Answer, solution: CheckedSolution | None) -> float:
@@ -70,15 +56,10 @@ def _least_proof(program: Program, sign: float, answer: Answer, solution: Checke
         return math.inf
     if not len(program.log_weights):
         return sign * proved_bound(program, duals)
-    proofs = (sign * proved_bound(program, duals, slopes) for slopes in _slopes(program, answer.slopes, solution))
-    return min(proofs, default=math.inf)
-
-
-def _slopes(program: Program, slopes: Floats | None, solution: CheckedSolution | None) -> Iterator[Floats]:
-    """Yield slopes of lines above the log terms: the backend's, and the derivatives at the solution."""
-    if slopes is not None:
-        yield slopes
+    # Slopes of lines above the log terms: the backend's, and the derivatives at the solution.
+    slopes = [] if answer.slopes is None else [answer.slopes]
     if solution is not None and solution.values is not None:
         inside = program.log_matrix.times(solution.values) + program.log_offsets
         if (inside[program.log_weights > 0] > 0).all():
-            yield program.log_weights / np.where(inside > 0, inside, 1.0)
+            slopes.append(program.log_weights / np.where(inside > 0, inside, 1.0))
+    return min((sign * proved_bound(program, duals, each) for each in slopes), default=math.inf)

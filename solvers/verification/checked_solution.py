@@ -1,9 +1,11 @@
-"""A plan checked against the problem's own data: objective and residuals recomputed, feasible or not."""
+"""A plan checked against the problem's own data, and the record of those that a backend reports on the way."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,10 @@ from ...formulations.arrays import Floats
 from ...formulations.program.data import Residuals
 from ...formulations.program.formulation import Formulation
 from ...formulations.program.model import Program
-from ..answers import as_floats
+from ..answers import as_floats, as_number
 from ..backend import Task
 from ..options import Options
+from ..result import HistoryPoint
 
 UNREADABLE = Residuals(math.inf, math.inf, math.inf)
 # Integer columns nearer than this to whole numbers are rounded to them.
@@ -54,7 +57,6 @@ def check_solution(
 
     Parameters
     ----------
-    task : Task
     given : object
         The backend's solution: an array of shape (columns,), or without a program a plan; anything else is infeasible.
     options : Options
@@ -64,9 +66,10 @@ def check_solution(
     final : bool
         See `CheckedSolution`.
     """
-    checked = (
-        _checked_plan(task.problem, given) if task.program is None else _checked_values(task, given, duals, options)
-    )
+    if task.program is None:
+        checked = _checked_plan(task.problem, given)
+    else:
+        checked = _checked_values(task, task.program, given, duals, options)
     feasible = checked.plan is not None and checked.residuals.worst <= options.feasibility_tol
     return replace(checked, feasible=feasible, final=final)
 
@@ -91,16 +94,20 @@ def _checked_plan(problem: Formulation[Any], plan: Any) -> CheckedSolution:
     return CheckedSolution(plan=normalized, objective=evaluated[0], residuals=evaluated[1])
 
 
-def _checked_values(task: Task, given: Any, duals: Floats | None, options: Options) -> CheckedSolution:
+def _checked_values(
+    task: Task, program: Program, given: Any, duals: Floats | None, options: Options
+) -> CheckedSolution:
     """Return the evaluation of values by column by program and formulation."""
-    program, problem, tolerance = task.program, task.problem, options.feasibility_tol
-    assert program is not None
+    problem, tolerance = task.problem, options.feasibility_tol
     read = as_floats(given)
     if read is None or read.shape != (program.num_columns,) or not np.isfinite(read).all():
         return CheckedSolution()
     try:
         with np.errstate(over="raise", invalid="raise"):  # numbers that overflow cannot be checked
-            values = _rounded(program, read, tolerance)
+            # Integer columns are rounded and all clipped to bounds, unless that violates a row that the values satisfy.
+            values = np.clip(np.where(program.integer, np.rint(read), read), program.lower, program.upper)
+            near = np.abs(values - read).max(initial=0.0) <= NEAR_WHOLE
+            values = values if near and program.residuals_at(values).worst <= tolerance else read
             residuals = program.residuals_at(values)
             if not residuals.worst <= tolerance:  # values that are no solution are not decoded
                 return CheckedSolution(residuals=residuals, values=values)
@@ -111,15 +118,58 @@ def _checked_values(task: Task, given: Any, duals: Floats | None, options: Optio
     evaluated = problem.evaluate(plan)
     if evaluated is not None:
         objective, own = evaluated
-        residuals = Residuals(
-            max(residuals.bound, own.bound), max(residuals.row, own.row), max(residuals.integrality, own.integrality)
-        )
+        residuals = Residuals(*map(max, astuple(residuals), astuple(own)))
     return CheckedSolution(plan=plan, objective=objective, residuals=residuals, values=values)
 
 
-def _rounded(program: Program, values: Floats, tolerance: float) -> Floats:
-    """Round integer columns and clip to bounds, unless that violates a row that the values satisfy."""
-    rounded = np.where(program.integer, np.rint(values), values)
-    rounded = np.clip(rounded, program.lower, program.upper)
-    near = np.abs(rounded - values).max(initial=0.0) <= NEAR_WHOLE
-    return rounded if near and program.residuals_at(rounded).worst <= tolerance else values
+class ProgressRecorder:
+    """Records progress reports of a backend, and keeps the best incumbent that passes the check.
+
+    The caller's `on_progress` is called from here; its exception is kept for `raise_callers_error`, as solvers suppress
+    exceptions inside their callbacks.
+
+    Attributes
+    ----------
+    best : CheckedSolution or None
+        The best feasible incumbent.
+    bound : float or None
+        The last finite bound reported.
+    """
+
+    def __init__(
+        self, task: Task, options: Options, started: float, on_progress: Callable[[HistoryPoint], None] | None
+    ) -> None:
+        self.task, self.options = task, options
+        self.history: list[HistoryPoint] = []
+        self.best: CheckedSolution | None = None
+        self.bound: float | None = None
+        self._started, self._on_progress = started, on_progress
+        self._error: BaseException | None = None
+
+    def __call__(self, objective: float | None, bound: float, incumbent: Any = None) -> None:
+        """Process one report of a backend; see `Progress`."""
+        objective, known = as_number(objective), as_number(bound)
+        bound = self.task.problem.sign * math.inf if known is None or math.isnan(known) else known
+        point = HistoryPoint(self.elapsed(), objective, bound)
+        self.history.append(point)
+        if math.isfinite(bound):
+            self.bound = bound
+        if incumbent is not None:
+            found = check_solution(self.task, incumbent, self.options)
+            if found.feasible:
+                self.best = found if self.best is None else better_solution(self.task.problem, found, self.best)
+        if self._on_progress is not None and self._error is None:
+            try:
+                self._on_progress(point)
+            except BaseException as error:
+                self._error = error
+                raise
+
+    def elapsed(self) -> float:
+        """Return seconds since the solve began."""
+        return time.perf_counter() - self._started
+
+    def raise_callers_error(self) -> None:
+        """Raise the exception of the caller's callback, if there is one."""
+        if self._error is not None:
+            raise self._error

@@ -44,7 +44,9 @@ def better_point(
         short = rows.shortfall(activity)
         worst = int(np.argmax(weight * np.abs(short), axis=None)) if len(short) else 0
         if not len(short) or abs(short[worst]) <= SATISFIED:
-            return point if _is_beyond(program, point, beyond, 0.01 * tolerance) else None
+            found = objective_if_feasible(program, point, 0.01 * tolerance)
+            better = found is not None and (beyond is None or program.sign * (found - beyond) > 0)
+            return point if better else None
         columns, moved = _moves(program, point, *rows.entries(worst), short[worst], free_at, move)
         if not len(columns):
             return None
@@ -62,13 +64,7 @@ def better_point(
 
 
 def _moves(
-    program: Program,
-    point: Floats,
-    columns: Indices,
-    coefficients: Floats,
-    short: float,
-    free_at: Indices,
-    move: int,
+    program: Program, point: Floats, columns: Indices, coefficients: Floats, short: float, free_at: Indices, move: int
 ) -> tuple[Indices, Floats]:
     """Return columns of a row and the value of each that would satisfy it; resting columns if no others can.
 
@@ -84,12 +80,6 @@ def _moves(
     rested = able[free_at[columns[able], up[able].astype(int)] <= move]
     able = (rested if len(rested) else able)[:MOST_CANDIDATES]
     return columns[able], moved[able]
-
-
-def _is_beyond(program: Program, point: Floats, beyond: float | None, tolerance: float) -> bool:
-    """Whether the point is feasible, and better than `beyond` if that is given."""
-    objective = objective_if_feasible(program, point, tolerance)
-    return objective is not None and (beyond is None or program.sign * (objective - beyond) > 0)
 
 
 def objective_if_feasible(program: Program, values: Floats, tolerance: float) -> float | None:
@@ -158,9 +148,8 @@ class _Rows:
 
     def times(self, point: Floats) -> Floats:
         """Return the activity of every row."""
-        count = len(self.lower)
         products = self._values * point[self._columns]
-        return np.bincount(self._row, weights=products, minlength=count).astype(np.float64)
+        return np.bincount(self._row, weights=products, minlength=len(self.lower)).astype(np.float64)
 
     def shortfall(self, activity: Floats) -> Floats:
         """Return the change of each activity that would satisfy its row; 0 where it is satisfied."""

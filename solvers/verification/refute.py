@@ -1,13 +1,16 @@
-"""Cheap attempts to refute a backend's claims: a missed point, a step that beats its bound."""
+"""Tests of a backend's claims, and cheap attempts to refute them: a missed point, a step that beats its bound."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 
 import numpy as np
 
 from ...formulations.arrays import Floats
+from ...formulations.program.bounds import proved_bound, proves_infeasible
 from ...formulations.program.model import Program
+from ..backend import Claim, Task
+from ..options import Options
 from .local_search import better_point, gradient, objective_if_feasible
 
 # Steps examined: the most promising by their first-order gain.
@@ -18,12 +21,40 @@ MOST_MOVES = 200
 MOST_ENTRIES = 10_000
 
 
+def infeasible_refuted(task: Task, program: Program, options: Options) -> str:
+    """Return the refutation of the claim that there is no plan; empty if there is none."""
+    if feasible_point(program, task.start, options.feasibility_tol) is None:
+        return ""
+    return "the backend claims that there is no plan, but a simple point satisfies the program"
+
+
+def infeasible_note(program: Program, ray: Floats | None) -> str:
+    """Return the note on the proof of infeasibility."""
+    if ray is not None and np.shape(ray) == (program.num_rows,) and proves_infeasible(program, ray):
+        return "infeasibility is proved: multipliers of the rows, checked here"
+    return "infeasibility is unverified: the backend gave no proof of it"
+
+
+def unbounded_refuted(task: Task, program: Program, claim: Claim, options: Options) -> str:
+    """Return the refutation of the claim UNBOUNDED or INFEASIBLE_OR_UNBOUNDED; empty if there is none."""
+    limit = proved_bound(program, np.zeros(program.num_rows), np.ones(len(program.log_weights)), repair=False)
+    if not math.isfinite(limit):
+        return ""
+    if claim is Claim.UNBOUNDED:
+        return f"the backend claims an unbounded objective, but its columns' bounds prove {limit:.6g}"
+    if feasible_point(program, task.start, options.feasibility_tol) is None:
+        return ""
+    claimed = "the backend claims an infeasible or unbounded program"
+    return f"{claimed}, but there is a plan, and none is better than {limit:.6g}"
+
+
 def feasible_point(program: Program, start: Floats | None, tolerance: float) -> Floats | None:
     """Return a point that satisfies the program, if one of the simplest does or a short search finds one.
 
     None proves nothing.
     """
-    for values in _simple(program, start):
+    given = [] if start is None else [start]
+    for values in (*given, _nearest_zero(program), program.lower, program.upper):
         if np.isfinite(values).all() and objective_if_feasible(program, values, tolerance) is not None:
             return values
     with np.errstate(over="ignore", invalid="ignore"):
@@ -40,12 +71,15 @@ def refuted_bound(
     """
     allowed = tolerance * max(1.0, abs(bound))
     if duals is not None:
-        allowed += tolerance * _gain_per_violation(program, duals)
-    beyond = bound + (allowed if program.sense == "max" else -allowed)
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = program.matrix.values * duals[program.matrix.row_of_entry()]
+            used = np.bincount(program.matrix.columns, weights=terms, minlength=program.num_columns)
+            allowed += tolerance * float(np.abs(duals).sum() + np.abs(program.objective - used).sum())
+    beyond = bound + program.sign * allowed
     start = _nearest_zero(program) if values is None else values
+    point = None
     with np.errstate(over="ignore", invalid="ignore"):
         step = better_step(program, start, beyond, tolerance)
-        point = None
         if step is None and len(program.matrix.values) <= MOST_ENTRIES:
             point = better_point(program, start, beyond, tolerance)
     prefix = f"the backend's bound {bound:.12g} is refuted: "
@@ -54,23 +88,6 @@ def refuted_bound(
     if step is not None or point is not None:
         return prefix + "there is a better plan"
     return ""
-
-
-def _gain_per_violation(program: Program, duals: Floats) -> float:
-    """Return the largest excess of the objective over the duals' bound if every row and bound is violated by 1."""
-    matrix = program.matrix
-    with np.errstate(over="ignore", invalid="ignore"):
-        terms = matrix.values * duals[matrix.row_of_entry()]
-        reduced = program.objective - np.bincount(matrix.columns, weights=terms, minlength=program.num_columns)
-        return float(np.abs(duals).sum() + np.abs(reduced).sum())
-
-
-def _simple(program: Program, start: Floats | None) -> Iterator[Floats]:
-    if start is not None:
-        yield start
-    yield _nearest_zero(program)
-    yield program.lower
-    yield program.upper
 
 
 def _nearest_zero(program: Program) -> Floats:
@@ -83,8 +100,7 @@ def better_step(program: Program, values: Floats, beyond: float, tolerance: floa
     An integer column moves by whole numbers, another as far as rows and bounds let it. Looks at first-order gains
     only, so it may miss a step; what it returns is checked.
     """
-    flip = 1.0 if program.sense == "max" else -1.0
-    slope = flip * gradient(program, values)
+    slope = program.sign * gradient(program, values)
     up = slope > 0
     distance = np.where(up, program.upper - values, values - program.lower)
     row, column, value = program.matrix.row_of_entry(), program.matrix.columns, program.matrix.values
@@ -102,6 +118,6 @@ def better_step(program: Program, values: Floats, beyond: float, tolerance: floa
         moved = values.copy()
         moved[j] += distance[j] if up[j] else -distance[j]
         objective = objective_if_feasible(program, moved, tolerance)
-        if objective is not None and flip * (objective - beyond) > 0:
+        if objective is not None and program.sign * (objective - beyond) > 0:
             return int(j), float(moved[j] - values[j])
     return None

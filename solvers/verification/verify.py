@@ -11,13 +11,18 @@ from ...formulations.program.data import Residuals
 from ...formulations.program.model import Program
 from ..backend import Answer, Claim, Task
 from ..options import Options
-from ..result import HistoryPoint, Result, Termination, TerminationReason, gap_between
+from ..result import CLOSED_GAP, HistoryPoint, Limit, Result, Termination, TerminationReason, gap_between
 from .bound import bound_of_solve
-from .checked_solution import CheckedSolution, better_solution, check_solution
-from .claims import infeasible_note, infeasible_refuted, unbounded_refuted
-from .progress import ProgressRecorder
-from .refute import refuted_bound
-from .termination import termination_with_plan, termination_without_plan
+from .checked_solution import CheckedSolution, ProgressRecorder, better_solution, check_solution
+from .refute import infeasible_note, infeasible_refuted, refuted_bound, unbounded_refuted
+
+# Description of the limit that stopped a solve, and advice; other limits are the backend's own.
+ADVICE = {
+    Limit.TIME: ("it ran out of time", "a longer time_limit or a warm_start may help"),
+    Limit.MEMORY: ("it ran out of memory", "a smaller problem, or with isolate a larger memory_gb, may help"),
+    Limit.INTERRUPTED: ("it was interrupted", "solve again to go on"),
+    Limit.METHOD: ("its method ended", "a looser rel_gap or another backend may help"),
+}
 
 
 class Verification:
@@ -29,12 +34,10 @@ class Verification:
         The best known solution. It is feasible, except for a plan of a special backend without a better replacement.
     residuals : Residuals or None
         Residuals of the solution; without one, of the answer's values if it has any.
-    bound : float
     bound_proved : bool
         Whether the bound is proved here, by duals or by the plan; an unverified one is the backend's.
     fault : str
         Fault of the answer, which makes the result NUMERICAL; empty if there is none.
-    notes : list of str
     """
 
     def __init__(self, task: Task, answer: Answer, options: Options, progress: ProgressRecorder) -> None:
@@ -99,9 +102,8 @@ class Verification:
             self.solution = checked
             return
         allowed = self.options.feasibility_tol
-        self.fault = (
-            f"the answer violates its own problem by {checked.residuals.worst:.3g} (feasibility_tol {allowed:g})"
-        )
+        worst = checked.residuals.worst
+        self.fault = f"the answer violates its own problem by {worst:.3g} (feasibility_tol {allowed:g})"
         self.answer = replace(answer, bound=None)  # its bound is not reliable either
         if program is None and self.progress.best is None:
             self.solution = checked  # for inspection of its violations
@@ -167,9 +169,8 @@ class Verification:
             if self.bound_proved or excess <= self.options.feasibility_tol * max(1.0, abs(objective)):
                 self.bound = objective
             else:
-                self._drop_bound(
-                    f"the backend's bound {self.bound:.12g} is on the wrong side of a verified plan by {excess:.3g}"
-                )
+                side = f"is on the wrong side of a verified plan by {excess:.3g}"
+                self._drop_bound(f"the backend's bound {self.bound:.12g} {side}")
 
     def _refute_bound(self) -> None:
         """Drop a bound of a program that a short search beats, even one that duals prove."""
@@ -192,3 +193,31 @@ def _by_block(program: Program | None, what: str, values: Floats | None) -> dict
         return None
     blocks = program.rows if what == "rows" else program.columns
     return {name: values[index] for name, index in blocks.items()}
+
+
+def termination_with_plan(answer: Answer, objective: float, bound: float, gap: float, options: Options) -> Termination:
+    """Return OPTIMAL if the gap is closed within the options' tolerances, else FEASIBLE with the limit."""
+    if gap <= max(options.rel_gap, CLOSED_GAP) or abs(bound - objective) <= options.abs_gap:
+        message = answer.message if answer.claim is Claim.SOLVED else ""
+        return Termination(TerminationReason.OPTIMAL, message=message)
+    left = f"with a plan whose gap is {gap:.2g}" if math.isfinite(gap) else "with a plan, but no bound"
+    return _limited(TerminationReason.FEASIBLE, answer, left, options)
+
+
+def termination_without_plan(answer: Answer, options: Options) -> Termination:
+    """Return the claim of a backend without a plan, if it concerns all plans; else the limit that stopped it."""
+    if answer.claim in (Claim.INFEASIBLE, Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED):
+        return Termination(TerminationReason[answer.claim.name], message=answer.message)
+    left = "before it had a plan; there may be one"
+    return _limited(TerminationReason.NO_SOLUTION_FOUND, answer, left, options)
+
+
+def _limited(reason: TerminationReason, answer: Answer, left: str, options: Options) -> Termination:
+    """Return a termination that names the limit, the state it left, advice, and the backend's own message."""
+    limit = answer.limit or Limit.METHOD
+    other = f"it stopped at its limit of {limit.value}", "a higher limit in backend_options may help"
+    what, advice = ADVICE.get(limit, other)
+    if limit is Limit.TIME and options.time_limit is not None:
+        what = f"it stopped at time_limit={options.time_limit:g} s"
+    message = f" [{answer.message}]" if answer.message else ""
+    return Termination(reason, limit, f"{what} {left}: {advice}{message}")

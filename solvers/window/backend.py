@@ -14,16 +14,14 @@ from ...formulations.window import programs as window_programs
 from ...formulations.window.packing import scheduled
 from ...formulations.window.plan import WindowPlan
 from ...formulations.window.problem import ScheduleWindow
-from ..backend import Answer, Backend, Claim, Progress, Task, ignore_progress
+from ..backend import Answer, Claim, OwnMethod, Progress, Task
 from ..deadline import Deadline
-from ..external.highs import BACKEND as HIGHS
+from ..external.highs import solved_by_highs
 from ..incumbent import Incumbent
 from ..options import Options
-from ..reductions.run import run_backend
 from ..result import Limit
 from .cuts import violated_cuts
-from .dual import Dual, branches, solve_dual
-from .rounding import rounded
+from .dual import Dual, branches, rounded, solve_dual
 
 # Share of the remaining gap that the integer programs may leave, so that two of them still close it.
 GAP_SHARE = 0.25
@@ -33,7 +31,7 @@ NEAREST = 3
 MOST_BRANCHES = 16
 
 
-class Marginal(Backend):
+class Marginal(OwnMethod):
     """Grants rounds by gain per GPU at the price of the dual; then packs, fills and checks the schedule.
 
     If the gap is still too wide, the numbers of rounds that could be better (few, by the dual) go to HiGHS as "counts",
@@ -41,9 +39,6 @@ class Marginal(Backend):
     """
 
     name = "lagrangian"
-    licence = "Apache-2.0"
-    version = "1"
-    requires = ("numba",)
     formulations = frozenset({"ScheduleWindow"})
     supported_options = frozenset({"threads", "seed", "warm_start", "log"})
     delegates_to = frozenset({"highs"})
@@ -65,14 +60,8 @@ class Marginal(Backend):
         best.offer(scheduled(window, rounded(window, root)), "")
         duals = _branched(window, root, best, deadline)
         limit = None if best.closed() else _Refinement(window, duals, best, deadline).run()
-        closed = best.closed()
-        return Answer(
-            claim=Claim.SOLVED if closed else Claim.STOPPED,
-            limit=None if closed else limit,
-            plan=best.solution,
-            bound=best.bound,
-            notes=tuple(best.notes),
-        )
+        limit = None if best.closed() else limit
+        return Answer.ended(limit, plan=best.solution, bound=best.bound, notes=tuple(best.notes))
 
 
 def _all_done(window: ScheduleWindow) -> WindowPlan | None:
@@ -171,9 +160,7 @@ class _Refinement:
             cuts += new
         if self.best.closed():
             return limit
-        if self.deadline.left() == 0.0:
-            return Limit.TIME
-        return self._time_indexed()
+        return Limit.TIME if self.deadline.left() == 0.0 else self._time_indexed()
 
     def _counts(
         self, keep: NDArray[np.bool_], cuts: list[window_programs.Cut], *, proves: bool
@@ -202,14 +189,9 @@ class _Refinement:
         return answer.limit or Limit.METHOD
 
     def _solve(self, form: str, program: Program, start: Floats | None) -> Answer:
-        options = replace(
-            self.deadline.options(),
-            warm_start=None,
-            rel_gap=GAP_SHARE * self.options.rel_gap,
-            abs_gap=GAP_SHARE * self.options.abs_gap,
-        )
-        task = Task(problem=self.window, form=form, program=program, start=start)
-        return run_backend(HIGHS, task, options, ignore_progress)  # a bound of a restricted program
+        options = self.deadline.options()
+        asked = replace(options, rel_gap=GAP_SHARE * options.rel_gap, abs_gap=GAP_SHARE * options.abs_gap)
+        return solved_by_highs(self.window, form, program, asked, start)
 
     def _possible(self) -> NDArray[np.bool_]:
         """Return the numbers of rounds that a better plan may use, shape (N, T + 1)."""

@@ -1,9 +1,10 @@
-"""The dual of the window program: prices that bound every schedule, and the rounds they suggest."""
+"""The dual of the window program: prices that bound every schedule, the rounds they suggest, and their rounding."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ SPLIT_TOLERANCE = 1e-8
 # cheaper than a finer split.
 CELLS = 1_000_000
 FEWEST_SPLITS, MOST_SPLITS = 4, 40
+# Near-ties of a knapsack, and its largest sum of GPU-rounds: enough to fill almost any slack at almost no loss.
+MOST_CHANGES = 400
+SPAN = 96
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,9 +85,8 @@ def solve_dual(window: ScheduleWindow, floor: Indices | None = None, ceiling: In
     count = len(window.gangs)
     if floor is None or ceiling is None:
         floor, ceiling = np.zeros(count, dtype=np.int64), np.full(count, window.rounds)
-    search = _SplitSearch(window, _with_restarts(window), floor, ceiling)
-    split, gpu_price, sum_branch, own, within, beyond = search.run()
-    return _certified(window, search, gpu_price, split, own, within, beyond, sum_branch)
+    search = _SplitSearch(window, floor, ceiling)
+    return _certified(window, search, *search.run())
 
 
 def branches(window: ScheduleWindow, dual: Dual) -> list[Dual]:
@@ -105,15 +108,32 @@ def branches(window: ScheduleWindow, dual: Dual) -> list[Dual]:
     return []
 
 
-Found = tuple[float, float, float, float, Floats, Indices, Indices]
+class _Point(NamedTuple):
+    """The dual at one split: its best GPU price and value, the makespan's branches, own rates, and rounds per job."""
+
+    gpu_price: float
+    value: float
+    horizon: float
+    sum_branch: float
+    own_rates: Floats
+    within: Indices
+    beyond: Indices
+
+    @property
+    def slope(self) -> float:
+        """The change of the value per unit of the split."""
+        return self.horizon - self.sum_branch
 
 
 class _SplitSearch:
     """The dual as a convex function of mu_0, the sum branch's share of the makespan's price."""
 
-    def __init__(self, window: ScheduleWindow, value: Floats, floor: Indices, ceiling: Indices) -> None:
+    def __init__(self, window: ScheduleWindow, floor: Indices, ceiling: Indices) -> None:
         tables = window.tables
-        self.window, self.value, self.floor, self.ceiling = window, value, floor, ceiling
+        self.window, self.floor, self.ceiling = window, floor, ceiling
+        self.value = tables.value.copy()
+        if window.restart_penalty:  # the least cost of any schedule: one restart for every idle job that runs
+            self.value[:, 1:] -= window.restart_penalty * ~window.is_running[:, None]
         self.left, self.branch, self.price = tables.remaining, tables.branch_weights, tables.makespan_price
         rows = np.arange(len(floor))
         least = self.left[rows, ceiling]
@@ -129,72 +149,51 @@ class _SplitSearch:
         self.guess = max(tables.weight_sum, np.finfo(float).tiny) / self.supply
         self.near = 0.0
 
-    def at(self, split: float) -> Found:
-        """Return price, dual value, horizon, sum branch, own rates, rounds within and beyond, at mu_0 = split."""
+    def at(self, split: float) -> _Point:
+        """Return the dual at mu_0 = split."""
         from .kernels import best_price
 
         worth = self.value if not split else self.value - (split * self.branch)[:, None] * self.left
         guess = max(self.guess + (split - self.near) / self.window.gpus, 0.01 * self.guess)
-        found: Found = best_price(
-            worth,
-            self.left,
-            self.window.gangs,
-            self.branch,
-            self.free,
-            self.long,
-            self.supply,
-            self.price - split,
-            guess,
-            self.floor,
-            self.ceiling,
-        )
-        if found[0] > 0:
-            self.guess, self.near = found[0], split
+        jobs = (self.left, self.window.gangs, self.branch, self.free, self.long)
+        found = _Point(*best_price(worth, *jobs, self.supply, self.price - split, guess, self.floor, self.ceiling))
+        if found.gpu_price > 0:
+            self.guess, self.near = found.gpu_price, split
         return found
 
-    def run(self) -> tuple[float, float, float, Floats, Indices, Indices]:
-        """Return split, GPU price, sum branch, own rates, and the rounds within and beyond the supply."""
+    def run(self) -> tuple[float, _Point]:
+        """Return the best split and the dual at it."""
         split, best = self.price, self.at(self.price)
-        if self.price and best[2] > best[3]:  # the longest job outlasts the sum: the max branch has a share
-            low, high, other = 0.0, self.price, self.at(0.0)
-            high_value, high_slope = best[1], best[2] - best[3]
-            low_value, low_slope = other[1], other[2] - other[3]
-            if other[1] <= best[1]:
-                split, best = 0.0, other
-            shared = low_slope < 0  # the sum outlasts the longest there: both branches have a share
-            steps = min(MOST_SPLITS, max(FEWEST_SPLITS, CELLS // self.value.size))
-            for step in range(steps if shared else 0):
-                middle = (low_value - high_value + high_slope * high - low_slope * low) / (high_slope - low_slope)
-                floor = low_value + low_slope * (middle - low)
-                if best[1] - floor <= SPLIT_TOLERANCE * self.window.tables.weight_sum:
-                    break
-                if step % 3 == 2 or not low < middle < high:
-                    middle = 0.5 * (low + high)
-                found = self.at(middle)
-                slope = found[2] - found[3]
-                if found[1] <= best[1]:
-                    split, best = middle, found
-                if slope < 0:
-                    low, low_value, low_slope = middle, found[1], slope
-                else:
-                    high, high_value, high_slope = middle, found[1], slope
-        price, _, _, sum_branch, own, within, beyond = best
-        return split, price, sum_branch, own, within, beyond
+        if not self.price or best.slope <= 0:
+            return split, best
+        # The longest job outlasts the sum: the max branch has a share.
+        low, at_low, high, at_high = 0.0, self.at(0.0), self.price, best
+        if at_low.value <= best.value:
+            split, best = low, at_low
+        shared = at_low.slope < 0  # the sum outlasts the longest there: both branches have a share
+        steps = min(MOST_SPLITS, max(FEWEST_SPLITS, CELLS // self.value.size))
+        for step in range(steps if shared else 0):
+            middle = at_low.value - at_high.value + at_high.slope * high - at_low.slope * low
+            middle /= at_high.slope - at_low.slope
+            floor = at_low.value + at_low.slope * (middle - low)
+            if best.value - floor <= SPLIT_TOLERANCE * self.window.tables.weight_sum:
+                break
+            if step % 3 == 2 or not low < middle < high:
+                middle = 0.5 * (low + high)
+            found = self.at(middle)
+            if found.value <= best.value:
+                split, best = middle, found
+            if found.slope < 0:
+                low, at_low = middle, found
+            else:
+                high, at_high = middle, found
+        return split, best
 
 
-def _certified(
-    window: ScheduleWindow,
-    search: _SplitSearch,
-    gpu_price: float,
-    split: float,
-    own: Floats,
-    within: Indices,
-    beyond: Indices,
-    sum_branch: float,
-) -> Dual:
+def _certified(window: ScheduleWindow, search: _SplitSearch, split: float, found: _Point) -> Dual:
     """Evaluate the bound anew from the multipliers: it holds for these, independently of the search."""
-    tables = window.tables
-    own = np.maximum(own, 0.0)
+    tables, gpu_price = window.tables, found.gpu_price
+    own = np.maximum(found.own_rates, 0.0)
     total = split + math.fsum(own.tolist())
     if total > tables.makespan_price:  # rounding in the search
         shrink = tables.makespan_price / total * (1 - 1e-15)
@@ -211,24 +210,68 @@ def _certified(
     slack = 8 * np.finfo(float).eps * (supply + float(np.abs(terms).sum()) + float(rates @ tables.remaining[:, 0]))
     bound = math.fsum([supply, slack, *terms.tolist()])
     return Dual(
-        gpu_price=gpu_price,
-        rates=rates,
-        bound=min(bound, 0.0),
-        net=net,
-        within=within,
-        beyond=beyond,
-        own_rates=own,
-        sum_branch=sum_branch,
-        floor=search.floor,
-        ceiling=search.ceiling,
+        gpu_price=gpu_price, rates=rates, bound=min(bound, 0.0), net=net, within=found.within, beyond=found.beyond,
+        own_rates=own, sum_branch=found.sum_branch, floor=search.floor, ceiling=search.ceiling,
+    )  # fmt: skip
+
+
+def rounded(window: ScheduleWindow, dual: Dual) -> Indices:
+    """Return rounds per job, shape (N,), within the cluster's total; the better of two treatments of the longest jobs.
+
+    In the dual the jobs that set the horizon may mix two numbers of rounds so that they end just with the sum branch.
+    Whole rounds either leave them longer, or make them shorter than the sum branch.
+    """
+    tables, plain = window.tables, dual.within
+    left, rows = tables.remaining, np.arange(len(plain))
+    options = [_fitted(window, dual, plain)]
+    after = left[rows, plain]
+    horizon = float(tables.branch_weights @ after)
+    late = np.flatnonzero((after > horizon) & (after > left[:, -1].max()))
+    if tables.makespan_price and len(late):
+        raised = plain.copy()
+        raised[late] = np.minimum((left[late] > max(horizon, float(left[:, -1].max()))).sum(axis=1), dual.ceiling[late])
+        options.append(_fitted(window, dual, raised, fixed=late))
+
+    def worth(counts: Indices) -> float:
+        return float(tables.value[rows, counts].sum()) - tables.makespan_price * tables.makespan(counts)
+
+    return max(options, key=worth)
+
+
+def _fitted(window: ScheduleWindow, dual: Dual, start: Indices, fixed: Indices | None = None) -> Indices:
+    """Drop the cheapest rounds until the rest fits, add the price's ties, then fill the slack exactly."""
+    from .kernels import best_fit, nearest_change
+
+    counts, gangs = start.copy(), window.gangs
+    rows, supply = np.arange(len(start)), window.gpus * window.rounds
+    movable = dual.own_rates == 0
+    if fixed is not None:
+        movable[fixed] = False
+    slack = supply - int(gangs @ counts)
+    while slack < 0:
+        fall = dual.net[rows, counts] - dual.net[rows, np.maximum(counts - 1, 0)]
+        loss = np.where((counts > dual.floor) & movable, fall, np.inf)
+        order = np.argsort(loss / gangs, kind="stable")
+        order = order[np.isfinite(loss[order])]
+        if not len(order):
+            return counts  # nothing but the longest jobs; packing shortens them
+        drop = order[: 1 + int(np.searchsorted(np.cumsum(gangs[order]), -slack))]
+        counts[drop] -= 1
+        slack = supply - int(gangs @ counts)
+    for j in np.flatnonzero((dual.beyond > counts) & movable):
+        if slack <= SPAN // 2:
+            break
+        more = min(int(dual.beyond[j] - counts[j]), slack // int(gangs[j]))
+        counts[j] += more
+        slack -= more * int(gangs[j])
+    if slack == 0 or dual.gpu_price == 0.0:
+        return counts
+    to, loss = nearest_change(
+        dual.net, counts, gangs, movable, dual.floor, dual.ceiling, window.tables.needs, SPAN // 2
     )
-
-
-def _with_restarts(window: ScheduleWindow) -> Floats:
-    """Return the tables of values less the least cost of any schedule: one restart for every idle job that runs."""
-    value = window.tables.value
-    if not window.restart_penalty:
-        return value
-    value = value.copy()
-    value[:, 1:] -= window.restart_penalty * ~window.is_running[:, None]
-    return value
+    open_jobs = np.flatnonzero(loss < dual.gpu_price * slack)
+    if len(open_jobs) > MOST_CHANGES:
+        open_jobs = np.sort(open_jobs[np.argpartition(loss[open_jobs], MOST_CHANGES)[:MOST_CHANGES]])
+    chosen = open_jobs[best_fit((gangs * (to - counts))[open_jobs], loss[open_jobs], slack, dual.gpu_price, SPAN)]
+    counts[chosen] = to[chosen]
+    return counts

@@ -11,18 +11,9 @@ from ...formulations.compiled import compiled, copy_into
 
 @compiled()
 def longest_branch(
-    worth: Any,
-    left: Any,
-    gangs: Any,
-    jobs: Any,
-    price: Any,
-    budget: Any,
-    floor: Any,
-    ceiling: Any,
-    rates: Any,
-    small: Any,
-    large: Any,
-) -> Any:
+    worth: Any, left: Any, gangs: Any, jobs: Any, price: Any, budget: Any, floor: Any, ceiling: Any, rates: Any,
+    small: Any, large: Any,
+) -> Any:  # fmt: skip
     """Split `budget` among the max-branch multipliers of `jobs`, best for the dual at this GPU price.
 
     Every job's points (remaining time, worth less price) have an upper envelope; its multiplier at a horizon h is the
@@ -111,18 +102,9 @@ def gpu_rounds(gangs: Any, jobs: Any, counts: Any) -> Any:
 
 @compiled()
 def best_price(
-    worth: Any,
-    left: Any,
-    gangs: Any,
-    branch: Any,
-    free: Any,
-    long: Any,
-    supply: Any,
-    budget: Any,
-    guess: Any,
-    floor: Any,
-    ceiling: Any,
-) -> Any:
+    worth: Any, left: Any, gangs: Any, branch: Any, free: Any, long: Any, supply: Any, budget: Any, guess: Any,
+    floor: Any, ceiling: Any,
+) -> Any:  # fmt: skip
     """Minimise the dual over the GPU price, for a given split between the branches of the makespan.
 
     `free` jobs take part in the sum branch only, `long` ones may set the longest; `budget` is the max branch's.

@@ -20,10 +20,10 @@ from ...formulations.errors import InvalidInput
 from ...formulations.program.model import Program
 from ...solvers.backend import Task
 from ...solvers.options import Options
-from ...solvers.reductions.objective_scale import raised, raising_factor
+from ...solvers.reductions.run import raised, raising_factor
 from ...solvers.registry import find_backend
 from ...solvers.solve import solve
-from ...solvers.verification.progress import ProgressRecorder
+from ...solvers.verification.checked_solution import ProgressRecorder
 from ..instances.window import random_window
 
 # Each solver is measured in a process of its own: ortools and highspy cannot share one.
@@ -47,11 +47,11 @@ def bare_highs(program: Program, options: Options) -> float:
     """Solve through highspy alone; return the seconds inside its `run`."""
     import highspy
 
-    from ...solvers.external.highs import _options, pass_program
+    from ...solvers.external.highs import pass_program, program_options
 
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
-    for name, value in _options(program, options).items():
+    for name, value in program_options(program, options).items():
         solver.setOptionValue(name, value)
     pass_program(solver, program)
     seconds = _seconds(solver.run)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ....formulations.arrays import Floats, Indices
 from ....formulations.assignment.allox import AlloxMatching, AlloxPlan
-from ...backend import Answer, Backend, Claim, Progress, Task
+from ...backend import Answer, Claim, OwnMethod, Progress, Task
 from ...deadline import Deadline
 from ...options import Options
 from ...result import Limit
@@ -15,7 +15,7 @@ from ...result import Limit
 BATCH = 64
 
 
-class Matching(Backend):
+class Matching(OwnMethod):
     """The Hungarian method on a transport problem: workers of one type are alike, so their slots are one.
 
     Jobs enter one by one, longest first, each by the shortest path of moves of earlier jobs between slots. The prices
@@ -25,9 +25,6 @@ class Matching(Backend):
     """
 
     name = "matching"
-    licence = "Apache-2.0"
-    version = "1"
-    requires = ("numba",)
     formulations = frozenset({"AlloxMatching"})
     supported_options = frozenset({"seed"})
 
@@ -48,8 +45,7 @@ class Matching(Backend):
             late = deadline.passed
             longer = (rather | bool((worth < 0).any())) & (depths < limits)
             if late or not longer.any():
-                claim, limit = (Claim.STOPPED, Limit.TIME) if late else (Claim.SOLVED, None)
-                return Answer(claim=claim, limit=limit, plan=plan)
+                return Answer.ended(Limit.TIME if late else None, plan=plan)
             depths = np.where(longer, np.minimum(limits, 2 * depths), depths)
 
 

@@ -11,17 +11,9 @@ from ....formulations.compiled import compiled
 
 @compiled()
 def add_jobs(
-    times: Any,
-    jobs: Any,
-    types: Any,
-    ranks: Any,
-    sizes: Any,
-    slot_of: Any,
-    members: Any,
-    counts: Any,
-    worth: Any,
+    times: Any, jobs: Any, types: Any, ranks: Any, sizes: Any, slot_of: Any, members: Any, counts: Any, worth: Any,
     discount: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Add `jobs` to the matching, each at the least growth of its cost, and keep the dual prices optimal.
 
     Slot s is k-th from last (``ranks[s]``) on any of ``sizes[s]`` workers of one type; job j costs ``ranks[s] *

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ....formulations.arrays import Floats, Indices
 from ....formulations.program.data import ProblemClass
@@ -15,7 +14,8 @@ from ...backend import Answer, Backend, Claim, Progress, Task, gaps
 from ...deadline import Deadline
 from ...options import Options
 from ...result import CLOSED_GAP, Limit
-from .run import LIMITS, SHARE, SOLVED, TOLERANCE, solved, stopped
+from ..conventions import by_column, reduced_costs, sides
+from .run import SHARE, SOLVED, TOLERANCE, ConeProgram, limit_of, solved, stopped
 
 # Number of solves of one program, each around the point of the one before, and of scaling passes over rows and columns.
 MOST_ATTEMPTS, SCALINGS = 4, 4
@@ -56,18 +56,16 @@ class Clarabel(Backend):
         around = np.clip(np.zeros(program.num_columns), program.lower, program.upper)
         for attempt in range(MOST_ATTEMPTS):
             cones = Cones.of(program, around, scaled=best is not None or attempt % 2 == 0)
-            tolerance = (
-                TOLERANCE if best is None else min(TOLERANCE, SHARE * _wanted(program, best, options) / cones.scale)
-            )
+            tolerance = TOLERANCE
+            if best is not None:
+                tolerance = min(TOLERANCE, SHARE * _wanted(program, best, options) / cones.scale)
             solution = solved(cones, tolerance, deadline, own)
             if solution is None:
                 return best or Answer(claim=Claim.STOPPED, limit=Limit.TIME)
             status = str(solution.status)
             if status in NO_DUAL and best is None:  # no finite bound: unbounded if the program is feasible
                 return _without_bound(program, cones, deadline, own)
-            answer = _answer(program, cones, solution, status, options)
-            if answer.limit is Limit.ITERATIONS and "max_iter" not in own:
-                answer = replace(answer, limit=Limit.METHOD)  # Clarabel's own end, not a requested limit
+            answer = _answer(program, cones, solution, own, options)
             if answer.claim is Claim.INFEASIBLE and best is None:
                 return answer
             if answer.values is not None and (best is None or _gap(program, answer) < _gap(program, best)):
@@ -86,7 +84,7 @@ def _without_bound(program: Program, cones: Cones, deadline: Deadline, own: dict
     if status in SOLVED:
         return Answer(claim=Claim.UNBOUNDED, message="Clarabel: DualInfeasible")
     if status in NO_PRIMAL and found is not None:
-        return _answer(program, cones, found, status, deadline.given)
+        return _answer(program, cones, found, own, deadline.given)
     return Answer(claim=Claim.INFEASIBLE_OR_UNBOUNDED, message="Clarabel: DualInfeasible")
 
 
@@ -96,7 +94,7 @@ def _gap(program: Program, answer: Answer) -> float:
     assert answer.duals is not None
     objective, bound = program.objective_at(answer.values), program.linear_bound(answer.duals, answer.slopes)
     gap = abs(bound - objective)
-    return gap if gap == gap else np.inf
+    return np.inf if np.isnan(gap) else gap
 
 
 def _wanted(program: Program, answer: Answer, options: Options) -> float:
@@ -108,8 +106,8 @@ def _wanted(program: Program, answer: Answer, options: Options) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cones:
-    """A program as ``min cost @ (d, t)`` over ``right - matrix @ (d, t)`` in a product of cones.
+class Cones(ConeProgram):
+    """A program in cones, over columns (d, t).
 
     x is ``around + columns * d``. For each log term there is one more column, ``t <= w log(s / inside)``: then (t, w,
     w s / inside) is in the exponential cone. Around a good point the objective is near 0, and little is lost to
@@ -131,9 +129,6 @@ class Cones:
         Divisor of the objective.
     """
 
-    cost: Floats
-    matrix: Any
-    right: Floats
     around: Floats
     equal: Indices
     above: Indices
@@ -153,8 +148,8 @@ class Cones:
         from scipy.sparse import csc_array, csr_array, eye_array, vstack
 
         n, logs = program.num_columns, np.flatnonzero(program.log_weights > 0)
-        equal, above, below = _sides(program.row_lower, program.row_upper)
-        fixed, most, least = _sides(program.lower, program.upper)
+        equal, above, below = map(np.flatnonzero, sides(program.row_lower, program.row_upper))
+        fixed, most, least = map(np.flatnonzero, sides(program.lower, program.upper))
         rows, unit = program.to_scipy(), eye_array(n, format="csr")
         activity = program.matrix.times(around)
         plain = vstack([rows[equal], unit[fixed], rows[above], -rows[below], unit[most], -unit[least]], format="csr")
@@ -168,10 +163,10 @@ class Cones:
             (program.log_matrix.values, program.log_matrix.columns, program.log_matrix.starts), shape=shape
         )
         of_log, now = of_log[logs], (program.log_matrix.times(around) + program.log_offsets)[logs]
-        by_row, by_column, by_log = _scaling(plain, of_log, now, SCALINGS if scaled else 0)
-        plain = plain.multiply(by_row[:, None]).multiply(by_column).tocsr()
+        by_row, by_col, by_log = _scaling(plain, of_log, now, SCALINGS if scaled else 0)
+        plain = plain.multiply(by_row[:, None]).multiply(by_col).tocsr()
         plain.resize((plain.shape[0], n + len(logs)))
-        entries = of_log.multiply(by_column).multiply(1 / by_log[:, None]).tocoo()
+        entries = of_log.multiply(by_col).multiply(1 / by_log[:, None]).tocoo()
 
         count = len(logs)
         # In a program of logarithms alone, such as a market, the weights are scaled to near 1 as well.
@@ -183,14 +178,14 @@ class Cones:
         cone = csr_array((value, place), shape=(3 * count, n + count))
         of_cone = np.zeros(3 * count)
         of_cone[1::3], of_cone[2::3] = weight, weight * now / by_log
-        flip = -1.0 if program.sense == "max" else 1.0
-        cost = np.concatenate([flip * program.objective / unit_of_weights * by_column, -np.ones(count)])
+        costs = -program.sign * program.objective / unit_of_weights * by_col
+        cost = np.concatenate([costs, -np.ones(count)])
         scale = float(np.abs(cost).max(initial=0.0)) or 1.0
         return cls(
             cost=cost / scale, matrix=csc_array(vstack([plain, cone])),
             right=np.concatenate([right * by_row, of_cone]), around=around,
             equal=equal, above=above, below=below, fixed=fixed, logs=logs, bounds=len(most) + len(least),
-            rows=by_row, columns=by_column, inside=by_log, weights=weight, scale=scale * unit_of_weights,
+            rows=by_row, columns=by_col, inside=by_log, weights=weight, scale=scale * unit_of_weights,
         )  # fmt: skip
 
     def values(self, x: Floats) -> Floats:
@@ -224,13 +219,6 @@ class Cones:
         return y
 
 
-def _sides(lower: Floats, upper: Floats) -> tuple[Indices, Indices, Indices]:
-    """Return the rows with equal sides, and of the others those with an upper side and those with a lower side."""
-    equal: NDArray[np.bool_] = lower == upper
-    above, below = ~equal & np.isfinite(upper), ~equal & np.isfinite(lower)
-    return np.flatnonzero(equal), np.flatnonzero(above), np.flatnonzero(below)
-
-
 def _scaling(plain: Any, of_log: Any, now: Floats, passes: int) -> tuple[Floats, Floats, Floats]:
     """Return factors for rows and columns and divisors for log arguments that bring all entries near 1."""
     rows, columns = np.ones(plain.shape[0]), np.ones(plain.shape[1])
@@ -253,8 +241,9 @@ def _near_one(factor: Floats, largest: Floats) -> Floats:
     return factor / np.sqrt(np.where(largest > 0, largest, 1.0))
 
 
-def _answer(program: Program, cones: Cones, solution: Any, status: str, options: Options) -> Answer:
-    flip = 1.0 if program.sense == "max" else -1.0
+def _answer(program: Program, cones: Cones, solution: Any, own: dict[str, Any], options: Options) -> Answer:
+    status = str(solution.status)
+    limit = None if status in SOLVED else limit_of(status, own)
     message = "" if status == "Solved" else f"Clarabel: {status}"
     z = np.asarray(solution.z, dtype=np.float64)
     duals = cones.duals(z, program.num_rows)
@@ -264,28 +253,16 @@ def _answer(program: Program, cones: Cones, solution: Any, status: str, options:
     clipped = np.clip(values, program.lower, program.upper)
     feasible = bool(np.isfinite(values).all()) and program.residuals_at(clipped).worst <= options.feasibility_tol
     if not feasible and status not in SOLVED:
-        limit = LIMITS.get(status)
         return Answer(claim=Claim.STOPPED if limit else Claim.FAILED, limit=limit, message=message)
-    slopes = cones.slopes(z, len(program.log_weights))
-    return Answer(
-        claim=Claim.SOLVED if status in SOLVED else Claim.STOPPED,
-        limit=None if status in SOLVED else LIMITS.get(status, Limit.METHOD),
+    slopes, duals = cones.slopes(z, len(program.log_weights)), program.sign * duals
+    return Answer.ended(
+        None if status in SOLVED else limit or Limit.METHOD,
         message=message,
         values=clipped if feasible else values,
-        duals=flip * duals,
-        reduced_costs=flip * _reduced(program, duals, slopes),
+        duals=duals,
+        reduced_costs=reduced_costs(program, duals) + by_column(program.log_matrix, slopes, program.num_columns),
         slopes=slopes,
     )
-
-
-def _reduced(program: Program, duals: Floats, slopes: Floats) -> Floats:
-    """Return the reduced costs of the maximisation at these duals."""
-    n = program.num_columns
-    flip = 1.0 if program.sense == "max" else -1.0
-    rows = program.matrix.values * duals[program.matrix.row_of_entry()]
-    logs = program.log_matrix.values * slopes[program.log_matrix.row_of_entry()]
-    reduced: Floats = flip * program.objective - np.bincount(program.matrix.columns, weights=rows, minlength=n)[:n]
-    return reduced + np.bincount(program.log_matrix.columns, weights=logs, minlength=n)[:n]
 
 
 BACKEND = Clarabel()

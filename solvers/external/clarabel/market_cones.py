@@ -9,6 +9,7 @@ import numpy as np
 
 from ....formulations.arrays import Floats, Indices
 from ....formulations.markets.volatile import VolatileFisherMarket
+from .run import ConeProgram
 
 # Nearer to 0, a CES utility is replaced by the Cobb-Douglas utility that touches it at the point of the previous solve:
 # the error shrinks by rho each time, while power cones of such an exponent lose their digits.
@@ -18,8 +19,8 @@ LEAST_UNIT = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True)
-class MarketCones:
-    """A market as ``min cost @ z`` over ``right - matrix @ z`` in a product of cones.
+class MarketCones(ConeProgram):
+    """A market as a program in cones.
 
     With f the share of each good's capacity, w the weights and s the productivity that go with shares, v what a round
     yields per s, and U_i the sum of s v over rounds:
@@ -35,7 +36,6 @@ class MarketCones:
 
     Attributes
     ----------
-    market : VolatileFisherMarket
     entries : tuple of ndarray of int, each shape (E,)
         Buyer, resource and round of each wanted good; entries of one buyer and round are neighbours.
     units : ndarray of float, shape (E,)
@@ -52,9 +52,6 @@ class MarketCones:
     entries: tuple[Indices, Indices, Indices]
     units: Floats
     power: float
-    cost: Floats
-    matrix: Any
-    right: Floats
     priced: Indices
     signs: int
     sums: int
@@ -114,13 +111,11 @@ class MarketCones:
         """Return the cones as objects of Clarabel."""
         import clarabel
 
-        logs = [clarabel.ExponentialConeT()] * self.market.num_buyers
-        if not self.power:
-            powers = [clarabel.ExponentialConeT()] * self.powers
-        else:
-            exponent = self.power if self.power > 0 else 1.0 / (1.0 - self.power)
-            powers = [clarabel.PowerConeT(exponent)] * self.powers
-        return [clarabel.NonnegativeConeT(len(self.priced) + self.sums + self.signs), *logs, *powers]
+        exponential = clarabel.ExponentialConeT()
+        exponent = self.power if self.power > 0 else 1.0 / (1.0 - self.power)
+        power = clarabel.PowerConeT(exponent) if self.power else exponential
+        signs = clarabel.NonnegativeConeT(len(self.priced) + self.sums + self.signs)
+        return [signs, *[exponential] * self.market.num_buyers, *[power] * self.powers]
 
     def read(self, solution: Any) -> tuple[Floats, Floats]:
         """Return the allocation and the prices of Clarabel's point; the unit of the prices is arbitrary."""

@@ -9,7 +9,7 @@ import numpy as np
 from ....formulations.arrays import Floats
 from ....formulations.markets.equilibrium import Equilibrium
 from ....formulations.markets.volatile import VolatileFisherMarket
-from ...backend import Answer, Claim, Progress
+from ...backend import Answer, Progress
 from ...deadline import Deadline
 from ...result import CLOSED_GAP, Limit
 from .market_cones import MarketCones
@@ -52,10 +52,8 @@ def solve_market(
             on_progress(found.welfare, found.bound, found.plan)
         if found.gap <= wanted or stopped(status, own):
             break
-    if found.gap <= wanted:
-        return Answer(claim=Claim.SOLVED, plan=found.plan, message=message)
     plan = None if found.allocation is None else found.plan
-    return Answer(claim=Claim.STOPPED, limit=limit or Limit.METHOD, plan=plan, message=message)
+    return Answer.ended(None if found.gap <= wanted else limit or Limit.METHOD, plan=plan, message=message)
 
 
 class Found:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
 
 from ....formulations.arrays import Floats
 from ....formulations.errors import InvalidInput
@@ -25,30 +27,20 @@ STOPPED = ("MaxIterations", "MaxTime", "CallbackTerminated")
 SOLVED = ("Solved", "AlmostSolved")
 
 
-class Stated(Protocol):
-    """A problem as ``min cost @ x`` over ``right - matrix @ x`` in a product of cones."""
+@dataclass(frozen=True, kw_only=True)
+class ConeProgram(ABC):
+    """A problem as ``min cost @ x`` over ``right - matrix @ x`` in a product of cones; the matrix is a csc_array."""
 
-    @property
-    def cost(self) -> Floats:
-        """Costs by column."""
-        ...
+    cost: Floats
+    matrix: Any
+    right: Floats
 
-    @property
-    def matrix(self) -> Any:
-        """The matrix, a csc_array."""
-        ...
-
-    @property
-    def right(self) -> Floats:
-        """Right-hand sides by row."""
-        ...
-
+    @abstractmethod
     def kinds(self) -> list[Any]:
         """Return the cones as objects of Clarabel."""
-        ...
 
 
-def solved(stated: Stated, tolerance: float, deadline: Deadline, own: dict[str, Any]) -> Any:
+def solved(stated: ConeProgram, tolerance: float, deadline: Deadline, own: dict[str, Any]) -> Any:
     """Run Clarabel; None when no time is left. InvalidInput for an own option that Clarabel lacks."""
     import clarabel
     from scipy.sparse import csc_array

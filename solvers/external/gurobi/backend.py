@@ -14,11 +14,12 @@ from ...backend import Answer, Availability, Backend, Claim, Progress, Task, gap
 from ...deadline import Deadline
 from ...options import Options
 from ...result import Limit
+from ..conventions import inner_tolerance
 from .licence import (
+    ADVICE,
     BUNDLED_LOG_SIZE,
     LICENCE_PARAMETERS,
     TOO_LARGE,
-    advice,
     check_size,
     described_size,
     logs_fit,
@@ -26,8 +27,6 @@ from .licence import (
 )
 from .run import run
 
-# Gurobi sums rows in its own order: it gets a tenth of our tolerance, which leaves a margin for our sums.
-TOLERANCE_SHARE = 0.1
 FINEST = 1e-9  # the smallest tolerance that Gurobi takes
 # Whole numbers are rounded and logarithms recomputed after Gurobi's test of its gap: a margin for the difference.
 GAP_SHARE, LOG_GAP_SHARE = 0.99, 0.5
@@ -72,9 +71,7 @@ class Gurobi(Backend):
         """Pass the program as arrays, stream incumbents and bounds, and read the proved values."""
         import gurobipy as gp
 
-        program = task.program
-        assert program is not None
-        deadline = Deadline.of(options)
+        program, deadline = task.stated_program, Deadline.of(options)
         own = self.backend_options(options)
         for name in IN_OBJECTIVE & own.keys():
             if isinstance(own[name], float):
@@ -96,7 +93,7 @@ class Gurobi(Backend):
         except gp.GurobiError as error:
             codes = gp.GRB.Error
             if error.errno == TOO_LARGE:
-                raise LicenseLimit(f"{described_size(program)}: beyond this Gurobi's licence; {advice()}") from None
+                raise LicenseLimit(f"{described_size(program)}: beyond this Gurobi's licence; {ADVICE}") from None
             if error.errno in (codes.NO_LICENSE, codes.NETWORK, codes.JOB_REJECTED, codes.CLOUD):
                 raise BackendUnavailable(
                     f"Gurobi's licence does not work: {error}. Renew it (what comes with gurobipy ends after some two "
@@ -143,7 +140,7 @@ def _environment(program: Program, options: Options, own: dict[str, Any]) -> Any
 
 
 def _parameters(program: Program, options: Options) -> dict[str, Any]:
-    tolerance = max(FINEST, TOLERANCE_SHARE * options.feasibility_tol)
+    tolerance = inner_tolerance(options, FINEST)
     relative, absolute = gaps(program, options)
     logs, integer = len(log_terms(program)) > 0, program.integer.any()
     share = LOG_GAP_SHARE if logs else GAP_SHARE

@@ -21,6 +21,8 @@ LICENCE_PARAMETERS = frozenset(
     {"WLSAccessID", "WLSToken", "WLSConfig", "TokenServer", "ComputeServer", "CSManager", "CloudAccessID"}
 )
 TOO_LARGE = 10010  # GRB.Error.SIZE_LIMIT_EXCEEDED
+#: Remedy for a licence that is too small.
+ADVICE = "use backend='highs', or install a full licence (https://gurobi.com/unrestricted)"
 
 
 def with_licence(installed: Availability) -> Availability:
@@ -43,10 +45,8 @@ def check_size(program: Program) -> None:
     """Raise LicenseLimit for a program that the bundled licence does not allow."""
     columns = program.num_columns + len(range_rows(program)) + len(log_terms(program))
     if columns > BUNDLED_SIZE or program.num_rows > BUNDLED_SIZE:
-        raise LicenseLimit(
-            f"{described_size(program)}; the licence that comes with gurobipy allows {BUNDLED_SIZE:,} of each: "
-            + advice()
-        )
+        bundled = f"the licence that comes with gurobipy allows {BUNDLED_SIZE:,} of each"
+        raise LicenseLimit(f"{described_size(program)}; {bundled}: {ADVICE}")
 
 
 def logs_fit(program: Program) -> bool:
@@ -62,11 +62,6 @@ def described_size(program: Program) -> str:
     why = " and ".join(f"{count:,} for {what}" for what, count in extra.items() if count)
     total = program.num_columns + sum(extra.values())
     return f"{total:,} variables" + (f" ({why})" if why else "") + f" and {program.num_rows:,} rows"
-
-
-def advice() -> str:
-    """Return the remedy for a licence that is too small."""
-    return "use backend='highs', or install a full licence (https://gurobi.com/unrestricted)"
 
 
 def _places(release: str) -> Iterator[str]:

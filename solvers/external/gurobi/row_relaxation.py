@@ -14,7 +14,7 @@ from ....formulations.program.model import Program
 from ...backend import Answer, Availability, Backend, Claim, Progress, Task, ignore_progress
 from ...deadline import Deadline
 from ...options import Options
-from ...reductions.outer_approximation.points import is_first, is_last, starts_of
+from ...reductions.outer_approximation.points import is_first, is_last, ranks, starts_of
 from ...reductions.outer_approximation.relaxation import side_by_side, stacked
 from .licence import BUNDLED_SIZE, check_size
 
@@ -47,8 +47,7 @@ class WithinLicence(Backend):
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve a linear program, or raise LicenseLimit."""
-        program = task.program
-        assert program is not None
+        program = task.stated_program
         try:
             check_size(program)
         except LicenseLimit:
@@ -64,7 +63,7 @@ class WithinLicence(Backend):
             check_size(program)
             task = Task(problem=program, form=program.forms[0], program=program)
             answer = self._gurobi.solve(task, deadline.options(), ignore_progress)
-            ends = envelopes.last_lines()
+            ends = is_last(envelopes.term)  # with these lines no relaxation is unbounded by omission
             if answer.claim in (Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED) and (ends & ~chosen).any():
                 chosen = chosen | ends
                 continue
@@ -83,7 +82,6 @@ class _Envelopes:
 
     Attributes
     ----------
-    given : Program
     term : ndarray of int, shape (S,)
         The term of each segment.
     starts, slopes, heights : ndarray of float, shape (S,)
@@ -124,16 +122,11 @@ class _Envelopes:
         values, columns = given.matrix.values[inside], given.matrix.columns[inside]
         most = values * np.where(values > 0, given.upper[columns], given.lower[columns])
         return cls(
-            given=given,
-            term=term,
-            starts=starts,
-            slopes=slopes,
-            heights=reached - slopes * starts,
+            given=given, term=term, starts=starts, slopes=slopes, heights=reached - slopes * starts,
             log_argument_rows=Csr(starts_of(np.bincount(row[inside] - m, minlength=K)), columns, values),
-            offsets=offsets,
-            least=least,
+            offsets=offsets, least=least,
             guarded=np.flatnonzero(np.bincount(row[inside] - m, weights=most, minlength=K) > offsets - least),
-        )
+        )  # fmt: skip
 
     @property
     def _sizes(self) -> tuple[int, int, int]:
@@ -145,18 +138,12 @@ class _Envelopes:
         n, m, K = self._sizes
         given, lines = self.given, np.flatnonzero(chosen)
         term = self.term[lines]
-        lengths = np.diff(self.log_argument_rows.starts)[term]
-        entries = np.repeat(self.log_argument_rows.starts[term], lengths) + _ranks(lengths)
-        slopes = np.repeat(self.slopes[lines], lengths)
-        tilted = Csr(
-            starts_of(lengths), self.log_argument_rows.columns[entries], self.log_argument_rows.values[entries] * slopes
-        )
+        flat = _rows_of(self.log_argument_rows, term)
+        tilted = replace(flat, values=flat.values * self.slopes[lines][flat.row_of_entry()])
         rows = side_by_side(tilted, Csr(np.arange(len(lines) + 1), n + term, np.ones(len(lines))))
         first = slice(0, given.matrix.starts[m])
         original = Csr(given.matrix.starts[: m + 1], given.matrix.columns[first], given.matrix.values[first])
-        guards, at = np.diff(self.log_argument_rows.starts)[self.guarded], self.log_argument_rows.starts[self.guarded]
-        entries = np.repeat(at, guards) + _ranks(guards)
-        guard = Csr(starts_of(guards), self.log_argument_rows.columns[entries], self.log_argument_rows.values[entries])
+        guard = _rows_of(self.log_argument_rows, self.guarded)
         below = self.heights[lines] + self.slopes[lines] * self.offsets[term]
         G, free = len(self.guarded), np.full(K, np.inf)
         return Program(
@@ -170,11 +157,7 @@ class _Envelopes:
             row_upper=np.concatenate((given.row_upper[:m], (self.offsets - self.least)[self.guarded], below)),
             offset=given.offset,
             columns={"original": np.arange(n), "height": n + np.arange(K)},
-            rows={
-                "original": np.arange(m),
-                "inside": m + np.arange(G),
-                "line": m + G + np.arange(len(lines)),
-            },
+            rows={"original": np.arange(m), "inside": m + np.arange(G), "line": m + G + np.arange(len(lines))},
             gap_unit=given.gap_unit,
         )
 
@@ -184,9 +167,11 @@ class _Envelopes:
 
     def violated(self, values: Floats) -> NDArray[np.bool_]:
         """Return the binding line of each logarithm where the solution's height lies above it, shape (S,)."""
-        at = self._line_at(self.inside(values))
-        height = values[self._sizes[0] :]
-        true = self.heights[at] + self.slopes[at] * self.inside(values)
+        height, inside = values[self._sizes[0] :], self.inside(values)
+        before = np.bincount(self.term, weights=self.starts <= inside[self.term], minlength=len(inside))
+        counts = np.bincount(self.term, minlength=len(inside))
+        at = starts_of(counts)[:-1] + np.maximum(before, 1).astype(np.int64) - 1
+        true = self.heights[at] + self.slopes[at] * inside
         found = np.zeros(len(self.term), dtype=bool)
         found[at[height - true > VIOLATED * np.maximum(1.0, np.abs(true))]] = True
         return found
@@ -202,7 +187,7 @@ class _Envelopes:
         order = np.lexsort((away, self.term))
         counts = np.bincount(self.term, minlength=K)
         rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = _ranks(counts)
+        rank[order] = ranks(counts)
         return np.asarray(rank < max(1, int(FILLED * spare_rows) // K))
 
     def next_choice(self, chosen: NDArray[np.bool_], violated: NDArray[np.bool_], values: Floats) -> NDArray[np.bool_]:
@@ -215,10 +200,6 @@ class _Envelopes:
             chosen = chosen.copy()
             chosen[droppable[np.argsort(-above[droppable])[:many]]] = False
         return chosen | violated
-
-    def last_lines(self) -> NDArray[np.bool_]:
-        """Return the outermost line of each logarithm: with these lines no relaxation is unbounded by omission."""
-        return is_last(self.term)
 
     def translated(self, answer: Answer, chosen: NDArray[np.bool_]) -> Answer:
         """Return the answer in terms of the original relaxation."""
@@ -248,12 +229,6 @@ class _Envelopes:
     def _spare_rows(self) -> int:
         return BUNDLED_SIZE - self._sizes[1] - len(self.guarded)
 
-    def _line_at(self, inside: Floats) -> Indices:
-        """Return the binding line at these places, one for each logarithm."""
-        before = np.bincount(self.term, weights=self.starts <= inside[self.term], minlength=len(inside))
-        counts = np.bincount(self.term, minlength=len(inside))
-        return np.asarray(starts_of(counts)[:-1] + np.maximum(before, 1).astype(np.int64) - 1)
-
 
 def _running(values: Floats, term: Indices) -> Floats:
     """Return sums up to each value within its term."""
@@ -262,5 +237,8 @@ def _running(values: Floats, term: Indices) -> Floats:
     return np.asarray(total - np.maximum.accumulate(before))
 
 
-def _ranks(lengths: Indices) -> Indices:
-    return np.arange(int(lengths.sum())) - np.repeat(starts_of(lengths)[:-1], lengths)
+def _rows_of(matrix: Csr, rows: Indices) -> Csr:
+    """Return some rows of a matrix, in this order."""
+    lengths = np.diff(matrix.starts)[rows]
+    entries = np.repeat(matrix.starts[rows], lengths) + ranks(lengths)
+    return Csr(starts_of(lengths), matrix.columns[entries], matrix.values[entries])

@@ -13,12 +13,12 @@ from ....formulations.program.to_gurobi import gurobi_values, log_terms, status_
 from ...backend import Answer, Claim, Progress, Task
 from ...options import Options
 from ...result import CLOSED_GAP, Limit
+from ..conventions import by_column, warm_start_note
 
 
 def run(model: Any, task: Task, options: Options, own: dict[str, Any], on_progress: Progress) -> Answer | None:
     """Return Gurobi's answer; None where tangent cuts suit the logarithms better."""
-    program = task.program
-    assert program is not None
+    program = task.stated_program
     notes = () if task.start is None else _start(model, program, task.start, options, own, on_progress)
     if len(log_terms(program)) and not program.integer.any():
         return _smooth_optimum(model, program, options, notes, on_progress)
@@ -32,8 +32,8 @@ def _start(
     """Pass on the warm start; return the note on its use."""
     from gurobipy import GRB
 
-    columns, given = _columns(model, program), np.isfinite(start)
-    rest = "Gurobi completes the rest"
+    columns, given = model.getVars()[: program.num_columns], np.isfinite(start)
+    rest = ""
     if program.integer.any():
         model.setAttr("Start", columns, np.where(given, start, GRB.UNDEFINED))
     elif len(log_terms(program)):
@@ -41,23 +41,19 @@ def _start(
     elif "Method" not in own:
         model.setAttr("PStart", columns, np.where(given, start, np.clip(0.0, program.lower, program.upper)))
         model.setParam("Method", 0)  # the primal simplex is the only method for LPs that starts from a point
-    if not given.all():
-        return (f"warm start: {int(given.sum())} of {program.num_columns} columns given, {rest}",)
-    worst, objective = program.residuals_at(start).worst, program.objective_at(start)
-    if worst > options.feasibility_tol:
-        return (f"warm start violates the program by {worst:.3g}: Gurobi may repair or drop it",)
-    if not math.isfinite(objective):
-        return ("warm start gives a logarithm no positive argument: Gurobi may repair or drop it",)
-    on_progress(objective, _nothing_proved(program), start.copy())
-    return (f"warm start accepted, objective {objective:.12g}",)
+    if program.residuals_at(start).worst <= options.feasibility_tol:
+        objective = program.objective_at(start)
+        if not math.isfinite(objective):
+            return ("warm start gives a logarithm no positive argument: Gurobi may repair or drop it",)
+        on_progress(objective, program.sign * math.inf, start.copy())
+    return (warm_start_note(program, start, options, "Gurobi", rest),)
 
 
 def _optimize(model: Any, program: Program, on_progress: Progress) -> None:
     """Optimise, reporting incumbents and bounds; an exception of the callback ends the solve and is raised."""
     from gurobipy import GRB, gurobi
 
-    at, columns = GRB.Callback, _columns(model, program)
-    sign = 1.0 if program.sense == "max" else -1.0
+    at, columns, sign = GRB.Callback, model.getVars()[: program.num_columns], program.sign
     last_reported: tuple[float, float] | None = None
     errors: list[BaseException] = []
 
@@ -75,7 +71,7 @@ def _optimize(model: Any, program: Program, on_progress: Progress) -> None:
             return
         if incumbent is not None or (best, bound) != last_reported:
             last_reported = best, bound
-            known = bound if abs(bound) < GRB.INFINITY else _nothing_proved(program)
+            known = bound if abs(bound) < GRB.INFINITY else sign * math.inf
             on_progress(best if abs(best) < GRB.INFINITY else None, known, incumbent)
 
     def callback(model: Any, where: int) -> None:
@@ -111,12 +107,7 @@ def _answer(model: Any, program: Program, options: Options, notes: tuple[str, ..
         GRB.INTERRUPTED: Limit.INTERRUPTED,
     }
     values = duals = reduced = bound = None
-    claim = Claim.STOPPED
-    limit: Limit | None = limits.get(status, Limit.METHOD)
-    if status == GRB.OPTIMAL:
-        claim, limit = Claim.SOLVED, None
-    elif status == GRB.NUMERIC:
-        claim, limit = Claim.FAILED, None
+    claim = {GRB.OPTIMAL: Claim.SOLVED, GRB.NUMERIC: Claim.FAILED}.get(status, Claim.STOPPED)
     if model.SolCount > 0:
         values = gurobi_values(program, model)
         if claim is Claim.SOLVED and not integer:
@@ -125,15 +116,9 @@ def _answer(model: Any, program: Program, options: Options, notes: tuple[str, ..
         bound = model.ObjBound
     message = "" if claim is Claim.SOLVED else f"Gurobi: {status_name(status)}"
     return Answer(
-        claim=claim,
-        limit=limit,
-        message=message,
-        values=values,
-        bound=bound,
-        duals=duals,
-        reduced_costs=reduced,
-        notes=notes,
-    )
+        claim=claim, limit=limits.get(status, Limit.METHOD) if claim is Claim.STOPPED else None, message=message,
+        values=values, bound=bound, duals=duals, reduced_costs=reduced, notes=notes,
+    )  # fmt: skip
 
 
 def _without_optimum(model: Any, program: Program, options: Options, notes: tuple[str, ...]) -> Answer:
@@ -153,14 +138,13 @@ def _without_optimum(model: Any, program: Program, options: Options, notes: tupl
     if model.Status == GRB.INFEASIBLE:
         ray = None if integer else np.array(model.getAttr("FarkasDual", model.getConstrs()))
         return Answer(claim=Claim.INFEASIBLE, ray=ray, notes=notes)
-    if model.SolCount == 0:
-        claim = Claim.INFEASIBLE if first == GRB.INFEASIBLE else Claim.INFEASIBLE_OR_UNBOUNDED
-    elif first == GRB.INFEASIBLE:
-        return Answer(claim=Claim.FAILED, message="Gurobi: INFEASIBLE, and then a point without the objective")
-    else:
-        claim = Claim.UNBOUNDED
-    message = f"Gurobi: {status_name(first)}" if claim is Claim.INFEASIBLE_OR_UNBOUNDED else ""
-    return Answer(claim=claim, message=message, notes=notes)
+    if model.SolCount > 0:
+        if first == GRB.INFEASIBLE:
+            return Answer(claim=Claim.FAILED, message="Gurobi: INFEASIBLE, and then a point without the objective")
+        return Answer(claim=Claim.UNBOUNDED, notes=notes)
+    if first == GRB.INFEASIBLE:
+        return Answer(claim=Claim.INFEASIBLE, notes=notes)
+    return Answer(claim=Claim.INFEASIBLE_OR_UNBOUNDED, message=f"Gurobi: {status_name(first)}", notes=notes)
 
 
 def _smooth_optimum(
@@ -182,13 +166,12 @@ def _smooth_optimum(
     if (inside[used] <= 0).any() or program.residuals_at(values).worst > options.feasibility_tol:
         return None
     objective = program.objective_at(values)
-    on_progress(objective, _nothing_proved(program), values)
+    on_progress(objective, program.sign * math.inf, values)
 
     slopes = np.where(used, program.log_weights / np.where(used, inside, 1.0), 1.0)
-    entries = program.log_matrix.values * np.where(used, slopes, 0.0)[program.log_matrix.row_of_entry()]
-    tangent = np.bincount(program.log_matrix.columns, weights=entries, minlength=program.num_columns)
+    tangent = by_column(program.log_matrix, np.where(used, slopes, 0.0), program.num_columns)
     model.remove(model.getGenConstrs())
-    model.setMObjective(None, program.objective + tangent, 0.0, xc=_columns(model, program))
+    model.setMObjective(None, program.objective + tangent, 0.0, xc=model.getVars()[: program.num_columns])
     model.setParam("OptimalityTarget", -1)
     _set_time_left(model, options)
     model.optimize()
@@ -203,18 +186,10 @@ def _smooth_optimum(
 
 def _prices(model: Any, program: Program) -> tuple[Floats, Floats]:
     """Return duals by row and reduced costs by column in our sign convention, for max and min alike."""
-    return np.array(model.getAttr("Pi", model.getConstrs())), np.array(model.getAttr("RC", _columns(model, program)))
-
-
-def _columns(model: Any, program: Program) -> list[Any]:
-    variables: list[Any] = model.getVars()
-    return variables[: program.num_columns]
+    columns = model.getVars()[: program.num_columns]
+    return np.array(model.getAttr("Pi", model.getConstrs())), np.array(model.getAttr("RC", columns))
 
 
 def _set_time_left(model: Any, options: Options) -> None:
     if options.time_limit is not None:
         model.setParam("TimeLimit", max(0.0, options.time_limit - model.Runtime))
-
-
-def _nothing_proved(program: Program) -> float:
-    return math.inf if program.sense == "max" else -math.inf

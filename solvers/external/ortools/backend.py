@@ -17,6 +17,7 @@ from ...backend import Answer, Backend, Claim, Progress, Task, gaps
 from ...deadline import Deadline
 from ...options import Options
 from ...result import Limit
+from ..conventions import warm_start_note
 from .scaling import WholeProgram, whole_program
 
 # Parameters that change the program, or lead to wrong answers.
@@ -72,15 +73,15 @@ class CpSat(Backend):
 
         Raise UnsupportedProblem for a program whose ranges or coefficients CP-SAT cannot hold.
         """
-        deadline = Deadline.of(options)
-        program = task.program
-        assert program is not None
+        program, deadline = task.stated_program, Deadline.of(options)
         own = self.backend_options(options)
         grid = own.pop("grid", None)
         if grid is not None:
             grid = as_real("backend_options['ortools']['grid']", grid, above=0.0)
         whole = whole_program(program, options, grid)
-        notes = _scaling_notes(program, whole) + _start_notes(program, task.start, options)
+        notes = _scaling_notes(program, whole)
+        if task.start is not None:
+            notes = (*notes, warm_start_note(program, task.start, options, "CP-SAT"))
         best = Best(program, whole, on_progress)
         if task.start is not None and program.residuals_at(task.start).worst <= options.feasibility_tol:
             best.take(task.start)
@@ -91,17 +92,28 @@ class CpSat(Backend):
 
         model, solver = cp_model.CpModel(), cp_model.CpSolver()
         pass_program(model.proto, program.sense, whole)
-        _hint(model.proto, whole, task.start)
-        _set_parameters(solver.parameters, program, whole, options, own)
-        if (left := deadline.left()) is not None:
-            solver.parameters.max_time_in_seconds = left
-        _run(model, solver, best)
+        if task.start is not None:
+            given, hint = np.isfinite(task.start), model.proto.solution_hint
+            hint.vars.extend(np.flatnonzero(given).tolist())
+            hint.values.extend(whole.columns.counts(np.where(given, task.start, 0.0))[given].tolist())
+        _set_parameters(solver.parameters, program, whole, deadline.options(), own)
+
+        class ProgressCallback(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+            def on_solution_callback(self) -> None:
+                best.take(best.values(self.response_proto))
+
+        solver.best_bound_callback = best.take_bound
+        solver.solve(model, ProgressCallback())
         if solver.response_proto.status == cp_model.MODEL_INVALID:
             fault = model.validate()
             if not fault:  # the parameters are at fault
                 raise InvalidInput("backend_options['ortools']", own, f"CP-SAT: {solver.solution_info()}")
             return Answer(claim=Claim.FAILED, message=f"CP-SAT does not take the model: {fault}", notes=notes)
-        return _answer(solver, best, _limit(solver, options, own), notes)
+        # CP-SAT does not report which limit stopped it.
+        limit = next((limit for name, limit in STOPS.items() if name in own), Limit.INTERRUPTED)
+        if options.time_limit is not None and solver.wall_time >= 0.95 * solver.parameters.max_time_in_seconds:
+            limit = Limit.TIME
+        return _answer(solver, best, limit, notes)
 
 
 class Best:
@@ -112,7 +124,7 @@ class Best:
         self.bound: float | None = None
         self.whole = whole
         self._program, self._on_progress = program, on_progress
-        self._turn = 1.0 if program.sense == "min" else -1.0
+        self._turn = -program.sign
         if whole.columns.covers:
             # CP-SAT reports a bound of 0 before it has one; this bound holds without it.
             least = int(np.minimum(whole.costs * whole.columns.most, 0).sum()) / whole.scale + whole.constant
@@ -127,7 +139,7 @@ class Best:
         objective = self._program.objective_at(values)
         if self.objective is None or self._turn * (objective - self.objective) < 0:
             self.objective = objective
-        self._on_progress(self.objective, self._reported(), values)
+        self._on_progress(self.objective, -self._turn * math.inf if self.bound is None else self.bound, values)
 
     def take_bound(self, bound: float) -> None:
         """Record a bound of CP-SAT, corrected by the largest error of rounding."""
@@ -137,20 +149,6 @@ class Best:
         if self.bound is None or self._turn * (corrected - self.bound) > 0:
             self.bound = corrected
             self._on_progress(self.objective, corrected)
-
-    def _reported(self) -> float:
-        return -self._turn * math.inf if self.bound is None else self.bound
-
-
-def _run(model: Any, solver: Any, best: Best) -> None:
-    from ortools.sat.python import cp_model
-
-    class ProgressCallback(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
-        def on_solution_callback(self) -> None:
-            best.take(best.values(self.response_proto))
-
-    solver.best_bound_callback = best.take_bound
-    solver.solve(model, ProgressCallback())
 
 
 def _answer(solver: Any, best: Best, limit: Limit, notes: tuple[str, ...]) -> Answer:
@@ -193,26 +191,23 @@ def pass_program(proto: Any, sense: str, whole: WholeProgram) -> None:
         proto.objective.scaling_factor = turn * UNITS / whole.scale
 
 
-def _hint(proto: Any, whole: WholeProgram, start: Floats | None) -> None:
-    if start is None:
-        return
-    given = np.flatnonzero(np.isfinite(start))
-    proto.solution_hint.vars.extend(given.tolist())
-    proto.solution_hint.values.extend(whole.columns.counts(np.where(np.isfinite(start), start, 0.0))[given].tolist())
+def set_common(parameters: Any, options: Options) -> None:
+    """Set the parameters of CP-SAT that state common options, but for the gaps."""
+    parameters.num_workers = options.threads
+    parameters.interleave_search = options.threads > 1  # without it several threads do not repeat their search
+    parameters.random_seed = options.seed
+    parameters.log_search_progress = options.log
+    if options.time_limit is not None:
+        parameters.max_time_in_seconds = options.time_limit
 
 
 def _set_parameters(
     parameters: Any, program: Program, whole: WholeProgram, options: Options, own: Mapping[str, Any]
 ) -> None:
     relative, absolute = gaps(program, options)
-    parameters.num_workers = options.threads
-    parameters.interleave_search = options.threads > 1  # without it several threads do not repeat their search
-    parameters.random_seed = options.seed
-    parameters.log_search_progress = options.log
+    set_common(parameters, options)
     parameters.relative_gap_limit = GAP_SHARE * relative
     parameters.absolute_gap_limit = max(0.0, GAP_SHARE * absolute - whole.loss) * UNITS
-    if options.time_limit is not None:
-        parameters.max_time_in_seconds = options.time_limit
     if whole.columns.on_grid.mean() > GRID_COLUMNS:
         parameters.search_branching = parameters.SearchBranching.PORTFOLIO_WITH_QUICK_RESTART_SEARCH
         parameters.linearization_level = 2
@@ -240,56 +235,31 @@ def _set_own(parameters: Any, name: str, value: Any) -> None:
         raise InvalidInput(field, value, "CP-SAT does not take this value") from None
 
 
-def _limit(solver: Any, options: Options, own: Mapping[str, Any]) -> Limit:
-    """Return the limit that stopped CP-SAT, which CP-SAT does not report."""
-    if options.time_limit is not None and solver.wall_time >= 0.95 * solver.parameters.max_time_in_seconds:
-        return Limit.TIME
-    return next((limit for name, limit in STOPS.items() if name in own), Limit.INTERRUPTED)
-
-
 def _no_point(whole: WholeProgram, why: str, notes: tuple[str, ...]) -> Answer:
     if whole.columns.covers:
         return Answer(claim=Claim.INFEASIBLE, message=why, notes=notes)
-    return Answer(
-        claim=Claim.STOPPED,
-        limit=Limit.METHOD,
-        message=f"{why}: the grid has no point; there may be one off it",
-        notes=notes,
-    )
+    message = f"{why}: the grid has no point; there may be one off it"
+    return Answer(claim=Claim.STOPPED, limit=Limit.METHOD, message=message, notes=notes)
 
 
 def _scaling_notes(program: Program, whole: WholeProgram) -> tuple[str, ...]:
+    def continuous(count: int) -> str:
+        return f"{count} continuous column" + ("" if count == 1 else "s")
+
     columns = whole.columns
     count, implied = int(columns.on_grid.sum()), int((columns.whole & ~program.integer).sum())
     notes = []
     if implied:
-        these = f"{implied} continuous column{_plural(implied)}"
-        notes.append(f"{these} searched as whole numbers: they are whole at some optimum")
+        notes.append(f"{continuous(implied)} searched as whole numbers: they are whole at some optimum")
     if count:
         steps = columns.step[columns.on_grid]
         span = f"{steps.min():.3g}" if steps.min() == steps.max() else f"{steps.min():.3g} to {steps.max():.3g}"
-        grid = f"{count} continuous column{_plural(count)} on a grid of {span}"
+        grid = f"{continuous(count)} on a grid of {span}"
         if columns.covers:
             notes.append(f"{grid}, which stands for every value; the bound is corrected by {whole.loss:.3g}")
         else:
             notes.append(f"{grid}, which leaves values out: CP-SAT's bound holds on the grid only and is dropped")
     return tuple(notes)
-
-
-def _plural(count: int) -> str:
-    return "" if count == 1 else "s"
-
-
-def _start_notes(program: Program, start: Floats | None, options: Options) -> tuple[str, ...]:
-    if start is None:
-        return ()
-    given = int(np.isfinite(start).sum())
-    if given < program.num_columns:
-        return (f"warm start: {given} of {program.num_columns} columns given, CP-SAT completes the rest",)
-    worst = program.residuals_at(start).worst
-    if worst <= options.feasibility_tol:
-        return (f"warm start accepted, objective {program.objective_at(start):.12g}",)
-    return (f"warm start violates the program by {worst:.3g}: CP-SAT may repair or drop it",)
 
 
 BACKEND = CpSat()

@@ -45,8 +45,6 @@ class WholeColumns:
         Whether each other column has a range of positive length.
     moved : ndarray of float, shape (columns,)
         Largest distance of a value of the column from ``base + step * n`` of its nearest n; 0 off the grid.
-    past_end : ndarray of float, shape (columns,)
-        Distance of ``base + step * most`` from `end`.
     covers : bool
         Whether the grid represents every value: rounding to the nearest point moves no row by more than `GRID_SHARE`
         of the tolerance. Otherwise the grid is a restriction.
@@ -61,7 +59,6 @@ class WholeColumns:
     whole: NDArray[np.bool_]
     on_grid: NDArray[np.bool_]
     moved: Floats
-    past_end: Floats
     covers: bool
     never: str
 
@@ -101,9 +98,9 @@ def whole_columns(program: Program, options: Options, grid: float | None) -> Who
     on_grid = ~whole & (length > 0)
     step = np.ones(program.num_columns)
     step[on_grid] = _fine_steps(program, on_grid, length, options)[on_grid] if grid is None else grid
-    covers = grid is None or _row_sums(program, np.where(on_grid, step, 0.0)).max(initial=0.0) <= (
-        GRID_SHARE * options.feasibility_tol
-    )
+    moves = np.abs(program.matrix.values) * np.where(on_grid, step, 0.0)[program.matrix.columns]
+    move_of_row = np.bincount(program.matrix.row_of_entry(), weights=moves, minlength=program.num_rows)
+    covers = grid is None or move_of_row.max(initial=0.0) <= GRID_SHARE * options.feasibility_tol
     most = np.where(whole, length, 0.0)
     # The last point may lie beyond the bound, which replaces it; on a restricting grid only by rounding.
     tolerance = 0.5 * step if covers else 4.0 * np.finfo(np.float64).eps * np.maximum(np.abs(lower), np.abs(upper))
@@ -117,17 +114,9 @@ def whole_columns(program: Program, options: Options, grid: float | None) -> Who
     last = lower + step * most
     end = np.where(on_grid & covers, upper, np.minimum(last, np.maximum(lower, upper)))
     return WholeColumns(
-        base=lower,
-        step=step,
-        end=end,
-        most=most.astype(np.int64),
-        whole=whole,
-        on_grid=on_grid,
-        moved=np.where(on_grid, np.minimum(0.5 * step, length), 0.0),
-        past_end=np.where(on_grid, np.abs(last - end), 0.0),
-        covers=bool(covers),
-        never=never,
-    )
+        base=lower, step=step, end=end, most=most.astype(np.int64), whole=whole, on_grid=on_grid,
+        moved=np.where(on_grid, np.minimum(0.5 * step, length), 0.0), covers=bool(covers), never=never,
+    )  # fmt: skip
 
 
 def useful_range(program: Program, whole: NDArray[np.bool_]) -> tuple[Floats, Floats]:
@@ -138,7 +127,7 @@ def useful_range(program: Program, whole: NDArray[np.bool_]) -> tuple[Floats, Fl
     `whole` it is a whole number.
     """
     lower, upper = implied_bounds(program)
-    cost = program.objective if program.sense == "min" else -program.objective
+    cost = -program.sign * program.objective
     for _ in range(PASSES):
         if np.isfinite(upper).all() and np.isfinite(lower).all():
             break
@@ -200,9 +189,3 @@ def _fine_steps(program: Program, on_grid: NDArray[np.bool_], length: Floats, op
     np.minimum.at(fine, column[used], allowed)
     steps: Floats = np.exp2(np.floor(np.log2(fine)))
     return steps
-
-
-def _row_sums(program: Program, weights: Floats) -> Floats:
-    """Return ``sum_j |a_ij| weights_j``, shape (rows,)."""
-    terms = np.abs(program.matrix.values) * weights[program.matrix.columns]
-    return np.bincount(program.matrix.row_of_entry(), weights=terms, minlength=program.num_rows).astype(np.float64)

@@ -121,7 +121,7 @@ def _bent(program: Program, entries: Entries, group: Indices, members: Indices) 
     the objective as one more, is a curve over each group in it: its coefficients by number, zero where it has none.
     """
     rows = program.num_rows
-    cost = program.objective if program.sense == "min" else -program.objective
+    cost = -program.sign * program.objective
     paid = members[cost[members] != 0]
     row = np.concatenate((entries.row, np.full(len(paid), rows)))
     column = np.concatenate((entries.column, paid))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +38,6 @@ class WholeProgram:
 
     Attributes
     ----------
-    columns : WholeColumns
     starts, entries, coefficients : ndarray of int
         The rows: the entries of row i are `entries[starts[i]:starts[i+1]]` and the same slice of `coefficients`.
     lower, upper : ndarray of int, shape (rows,)
@@ -87,11 +86,21 @@ def whole_program(program: Program, options: Options, grid: float | None) -> Who
     tolerance = options.feasibility_tol
 
     whole, scale = scaled_rows(row, weights, most, rows, ROW_SHARE * tolerance)
-    above, below = _rounding(row, weights, most, rows, whole, scale)
+    # By row, how far the weighted sum may exceed, and fall short of, the sum of whole numbers by the scale. A division
+    # by a power of two is exact, another only to the last bit.
+    off = (weights - whole / scale[row]) * most
+    bit = np.where(np.frexp(scale)[0] != 0.5, EPSILON * _sums(row, np.abs(weights) * most, rows), 0.0)
+    above, below = (_sums(row, np.maximum(each, 0.0), rows) + bit for each in (off, -off))
     base, noise = _base(program, columns, row, weights * most, scale)
     short = (above + below > ROW_SHARE * tolerance) | (noise > SLACK_SHARE * tolerance)
     if short.any():
-        _refuse(program, int(np.argmax(short)), columns, options)
+        place = block_place(program.rows, int(np.argmax(short)))
+        coarser = "set a coarser grid (no bound is proved then), " if columns.on_grid.any() and columns.covers else ""
+        raise UnsupportedProblem(
+            f"ortools cannot solve this program: row {place} in 64-bit whole numbers would be off by more than "
+            f"feasibility_tol={tolerance:g} allows; give its columns narrower bounds, {coarser}loosen "
+            "feasibility_tol, or use backend='highs'"
+        )
     slack = SLACK_SHARE * tolerance + noise
     if columns.covers:
         slack += _sums(row, np.abs(matrix.values) * columns.moved[matrix.columns], rows)
@@ -106,15 +115,10 @@ def whole_program(program: Program, options: Options, grid: float | None) -> Who
     if empty.any() and not never:
         never = f"no whole numbers satisfy row {block_place(program.rows, int(np.argmax(empty)))}"
     return WholeProgram(
-        columns=columns,
-        starts=matrix.starts,
-        entries=matrix.columns,
-        coefficients=coefficients,
-        lower=_clipped(lower, least, greatest),
-        upper=_clipped(upper, least, greatest),
-        never=never,
+        columns=columns, starts=matrix.starts, entries=matrix.columns, coefficients=coefficients,
+        lower=_clipped(lower, least, greatest), upper=_clipped(upper, least, greatest), never=never,
         **_objective(program, columns, options.rel_gap),
-    )
+    )  # fmt: skip
 
 
 def scaled_rows(row: Indices, weights: Floats, most: Floats, rows: int, allowed: float) -> tuple[Floats, Floats]:
@@ -122,10 +126,8 @@ def scaled_rows(row: Indices, weights: Floats, most: Floats, rows: int, allowed:
 
     Parameters
     ----------
-    row : ndarray of int, shape (entries,)
     weights, most : ndarray of float, shape (entries,)
         Coefficients, and the largest number each is multiplied with.
-    rows : int
     allowed : float
         How far rounding may move a row. A scale of `PLAIN_SCALES` is taken where it gives every coefficient of the row
         to the last bit; otherwise a power of two that is fine enough, or the largest that the range allows.
@@ -149,21 +151,12 @@ def scaled_rows(row: Indices, weights: Floats, most: Floats, rows: int, allowed:
     return np.rint(weights * scale[row]), scale
 
 
-def _rounding(
-    row: Indices, weights: Floats, most: Floats, rows: int, whole: Floats, scale: Floats
-) -> tuple[Floats, Floats]:
-    """Return by row how far the weighted sum may exceed, and fall short of, the sum of whole numbers by the scale."""
-    off = (weights - whole / scale[row]) * most
-    inexact = np.frexp(scale)[0] != 0.5  # a division by a power of two is exact, another only to the last bit
-    bit = np.where(inexact, EPSILON * _sums(row, np.abs(weights) * most, rows), 0.0)
-    return _sums(row, np.maximum(off, 0.0), rows) + bit, _sums(row, np.maximum(-off, 0.0), rows) + bit
-
-
 def _base(program: Program, columns: WholeColumns, row: Indices, reach: Floats, scale: Floats) -> tuple[Floats, Floats]:
     """Return by row the sum at the columns' bases, and the largest error of floats in it and in the row's sides."""
     base, value, rows = columns.base[program.matrix.columns], program.matrix.values, program.num_rows
     size = _sums(row, np.abs(value * base), rows)
-    noise = 4.0 * EPSILON * (size + _sums(row, np.abs(reach), rows) + _finite(program.row_lower, program.row_upper))
+    side = sum(np.where(np.isfinite(each), np.abs(each), 0.0) for each in (program.row_lower, program.row_upper))
+    noise = 4.0 * EPSILON * (size + _sums(row, np.abs(reach), rows) + side)
     fractional = _sums(row, columns.on_grid[program.matrix.columns] | (base != np.rint(base)), rows) > 0
     noise[(scale == 1.0) & ~fractional & (size < EXACT)] = 0.0  # all terms are whole numbers
     return program.matrix.times(columns.base), noise
@@ -171,11 +164,10 @@ def _base(program: Program, columns: WholeColumns, row: Indices, reach: Floats, 
 
 def _objective(program: Program, columns: WholeColumns, gap: float) -> dict[str, Any]:
     """Return costs, scale, constant, loss, noise and size of the objective as a minimisation."""
-    turn = 1.0 if program.sense == "min" else -1.0
-    cost = turn * program.objective
+    cost = -program.sign * program.objective
     weights, most = np.where(columns.most > 0, cost * columns.step, 0.0), columns.most.astype(np.float64)
     at_base = cost * columns.base
-    constant = math.fsum([*at_base.tolist(), turn * program.offset])
+    constant = math.fsum([*at_base.tolist(), -program.sign * program.offset])
     size = float(np.abs(at_base).sum()) + abs(program.offset)
     loss = math.fsum((np.abs(cost) * columns.moved).tolist())
     reach = float((np.abs(weights) * most).sum())
@@ -200,21 +192,6 @@ def _objective(program: Program, columns: WholeColumns, gap: float) -> dict[str,
         "noise": 0.0 if exact else 4.0 * EPSILON,
         "size": size,
     }
-
-
-def _refuse(program: Program, at: int, columns: WholeColumns, options: Options) -> NoReturn:
-    place = block_place(program.rows, at)
-    grid = "set a coarser grid (no bound is proved then), " if columns.on_grid.any() and columns.covers else ""
-    raise UnsupportedProblem(
-        f"ortools cannot solve this program: row {place} in 64-bit whole numbers would be off by more than "
-        f"feasibility_tol={options.feasibility_tol:g} allows; give its columns narrower bounds, {grid}loosen "
-        "feasibility_tol, or use backend='highs'"
-    )
-
-
-def _finite(*sides: Floats) -> Floats:
-    """Return the sum of the sizes of the finite sides."""
-    return np.asarray(sum(np.where(np.isfinite(side), np.abs(side), 0.0) for side in sides))
 
 
 def _sums(row: Indices, terms: Floats, rows: int) -> Floats:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ....formulations.arrays import Floats, Indices
+from ....formulations.makespan.gang import construction as gang_lists
 from ....formulations.makespan.gang.problem import GangMakespan
 from ....formulations.makespan.open_shop import construction as open_shop_lists
 from ....formulations.makespan.open_shop.problem import OpenShop
@@ -16,8 +19,7 @@ from ...backend import Answer, Backend, Claim, Progress, Task
 from ...deadline import Deadline
 from ...options import Options
 from ...result import Limit
-from .backend import CpSat
-from .intervals import Intervals, gang_intervals, shop_intervals, starts_of
+from .backend import CpSat, set_common
 
 # Effort to meet the bound before CP-SAT minimises the makespan: in its deterministic time, of about a second each,
 # each time from another seed. A schedule at the bound needs no further proof. Most open shops have such a schedule;
@@ -25,6 +27,12 @@ from .intervals import Intervals, gang_intervals, shop_intervals, starts_of
 EFFORTS = (0.1, 0.1, 0.2, 0.2, 0.5, 0.5, 1.0, 1.0)
 # Jobs of a gang problem beyond which "auto" prefers the lists of gang_packing.
 MOST_JOBS = 2_000
+# Upper limit of the whole numbers in a model: their sums have to fit, too.
+MOST_UNITS = 2**40
+# Decimals of times that are stated exactly.
+MOST_DECIMALS = 6
+# Units in the makespan's bound if the times are on no decimal grid.
+GRID_UNITS = 2**26
 
 
 class CpSatSchedule(Backend):
@@ -125,15 +133,10 @@ def _run(
         return Answer(claim=Claim.FAILED, message=message, plan=best.plan, notes=tuple(notes))
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         best.lift(math.ceil(bound - 1e-6) * stated.unit - stated.lost)
-    proven = status == cp_model.OPTIMAL
-    return Answer(
-        claim=Claim.SOLVED if proven else Claim.STOPPED,
-        limit=None if proven else Limit.METHOD if deadline.given.time_limit is None else Limit.TIME,
-        message=message,
-        plan=best.plan,
-        bound=best.bound,
-        notes=tuple(notes),
-    )
+    limit = None
+    if status != cp_model.OPTIMAL:
+        limit = Limit.METHOD if deadline.given.time_limit is None else Limit.TIME
+    return Answer.ended(limit, message=message, plan=best.plan, bound=best.bound, notes=tuple(notes))
 
 
 def _asked(
@@ -153,10 +156,7 @@ def _asked(
 
     solver = cp_model.CpSolver()
     parameters = solver.parameters
-    parameters.num_workers = options.threads
-    parameters.interleave_search = options.threads > 1  # without it several threads do not repeat their search
-    parameters.random_seed = options.seed
-    parameters.log_search_progress = options.log
+    set_common(parameters, options)
     parameters.linearization_level = 0  # linear relaxations cost more here than they prove
     if effort is not None:
         parameters.max_deterministic_time = effort
@@ -164,8 +164,6 @@ def _asked(
         parameters.relative_gap_limit = options.rel_gap
         parameters.absolute_gap_limit = options.abs_gap / stated.unit
         solver.best_bound_callback = lambda bound: best.lift(math.ceil(bound - 1e-6) * stated.unit - stated.lost)
-    if options.time_limit is not None:
-        parameters.max_time_in_seconds = options.time_limit
     solver.solve(model, ProgressCallback())
     return solver.response_proto.status, float(solver.best_objective_bound)
 
@@ -192,6 +190,120 @@ def _model(stated: Intervals, bounds: tuple[int, int]) -> tuple[Any, list[Any]]:
     if high > low:
         model.minimize(makespan)
     return model, starts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intervals:
+    """A scheduling problem in whole units of time.
+
+    Attributes
+    ----------
+    lengths : ndarray of int, shape (A,)
+        Lengths of the activities.
+    apart : list of ndarray of int
+        Sets of activities that exclude each other in time.
+    low, high : int
+        Bounds on the makespan.
+    hint : ndarray of int, shape (A,)
+        Starts of a schedule of makespan `high`.
+    plan_of : callable
+        Function from starts, shape (A,), to the problem's own plan.
+    widths : ndarray of int, shape (A,), or None
+        Amount of `capacity` that each activity occupies.
+    unit, lost : float
+        Length of one unit, and the most that rounding adds to the makespan, both in the caller's time.
+    note : str
+        Note on rounding; empty if the times are exact.
+    """
+
+    lengths: Indices
+    apart: list[Indices]
+    low: int
+    high: int
+    hint: Indices
+    plan_of: Callable[[Indices], Any]
+    widths: Indices | None = None
+    capacity: int = 0
+    unit: float = 1.0
+    lost: float = 0.0
+    note: str = ""
+
+
+def starts_of(problem: OpenShop, plan: Any) -> Floats:
+    """Return the start of every operation in a schedule without preemption, shape (jobs, machines)."""
+    starts = np.zeros(problem.times.shape)
+    starts[plan.job, plan.machine] = plan.start
+    return starts
+
+
+def shop_intervals(problem: OpenShop, plan: Any) -> Intervals:
+    """Return the shop, with `plan` as the initial schedule."""
+    lengths, unit, exact = whole_times(problem.times, problem.lower_bound)
+    active = np.flatnonzero(lengths.ravel() > 0)
+    flat = np.full(problem.times.size, -1)
+    flat[active] = np.arange(len(active))
+    place = flat.reshape(problem.times.shape)
+    # Lengths are rounded up, so the hint is timed anew in units.
+    rounded = open_shop_lists.from_starts(lengths.astype(np.float64), starts_of(problem, plan))
+    hint = np.zeros(problem.times.shape, dtype=np.int64)
+    hint[rounded.job, rounded.machine] = rounded.start.astype(np.int64)
+
+    def plan_of(starts: Indices) -> Any:
+        table = np.zeros(problem.times.size)
+        table[active] = starts
+        return open_shop_lists.from_starts(problem.times, table.reshape(problem.times.shape))
+
+    lost = 0.0 if exact else len(active) * unit
+    return Intervals(
+        lengths=lengths.ravel()[active],
+        apart=[row[row >= 0] for row in (*place, *place.T)],
+        low=int(max(lengths.sum(axis=0).max(), lengths.sum(axis=1).max())),
+        high=int(rounded.makespan),
+        hint=hint.ravel()[active],
+        plan_of=plan_of,
+        unit=unit,
+        lost=lost,
+        note="" if exact else f"times rounded up to a grid of {unit:.3g}; the bound is corrected by {lost:.3g}",
+    )
+
+
+def gang_intervals(problem: GangMakespan, plan: Any) -> Intervals:
+    """Return the gangs, with `plan` as the initial schedule."""
+    active = np.flatnonzero(problem.rounds > 0)
+    starts = np.zeros(len(problem.rounds), dtype=np.int64)
+    starts[plan.job] = plan.start
+
+    def plan_of(found: Indices) -> Any:
+        table = np.zeros(len(problem.rounds), dtype=np.int64)
+        table[active] = found
+        return gang_lists.from_starts(problem.rounds, problem.gangs, problem.gpus, table)
+
+    return Intervals(
+        lengths=problem.rounds[active],
+        apart=[],
+        widths=problem.gangs[active],
+        capacity=problem.gpus,
+        low=problem.lower_bound,
+        high=plan.makespan,
+        hint=starts[active],
+        plan_of=plan_of,
+    )
+
+
+def whole_times(times: Floats, longest: float) -> tuple[Indices, float, bool]:
+    """Return times as whole numbers of a unit, the unit, and whether that is exact; otherwise they are rounded up.
+
+    Times of up to six decimals are exact, as long as the numbers stay within CP-SAT's range.
+    """
+    for decimals in range(MOST_DECIMALS + 1):
+        scale = 10.0**decimals
+        if times.sum() * scale > MOST_UNITS:
+            break
+        whole = np.rint(times * scale)
+        if np.array_equal(whole / scale, times):
+            return whole.astype(np.int64), 1.0 / scale, True
+    unit = longest / GRID_UNITS
+    return np.ceil(times / unit).astype(np.int64), unit, False
 
 
 BACKEND = CpSatSchedule()

@@ -18,8 +18,7 @@ from .cbc import Cbc
 from .glpk import Glpk
 from .highs import PyomoHighs
 from .ipopt import Ipopt
-from .plugin import load
-from .run import Call, Outcome, PyomoSolver, duals_in
+from .run import Call, Outcome, PyomoSolver, duals_in, load
 
 KNOWN = {member.name: member for member in (PyomoHighs, Cbc, Glpk, Ipopt)}
 
@@ -105,8 +104,12 @@ class OtherSolver(PyomoSolver):
                     plugin.load_duals()
         except Exception:  # each plugin signals the lack of a solution in its own way
             return False
-        if call.model.component("dual") is not None:
-            _right_sign(call.program, call.model)
+        program, duals = call.program, duals_in(call.program, call.model)
+        if duals is not None:  # plugins differ in their sign: negated where that proves a better bound
+            proved, negated = (program.sign * proved_bound(program, each) for each in (duals, -duals))
+            if negated < proved:
+                for row in list(call.model.dual):
+                    call.model.dual[row] = -call.model.dual[row]
         return True
 
 
@@ -133,14 +136,3 @@ def _bound(program: Program, results: Any) -> float | None:
     except (TypeError, ValueError):
         return None
     return bound if math.isfinite(bound) and abs(bound) < 1e20 else None
-
-
-def _right_sign(program: Program, model: Any) -> None:
-    """Negate the duals if that proves a better bound: plugins differ in their sign."""
-    duals = duals_in(program, model)
-    if duals is None:
-        return
-    flip = 1.0 if program.sense == "max" else -1.0
-    if flip * proved_bound(program, -duals) < flip * proved_bound(program, duals):
-        for row in list(model.dual):
-            model.dual[row] = -model.dual[row]

@@ -6,7 +6,6 @@ import re
 import shutil
 import struct
 import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,8 @@ from ....formulations.program.to_pyomo import pyomo_variables
 from ...backend import Claim, gaps
 from ...options import Options
 from ...result import Limit
-from .plugin import load
-from .run import SMALLEST_TOLERANCE, TOLERANCE_SHARE, Call, Outcome, PyomoSolver, outwards
+from ..conventions import inner_tolerance
+from .run import Call, Outcome, PyomoSolver, load, outwards
 
 #: Parameters that a common option, or the program, already covers.
 COVERED = {
@@ -93,22 +92,26 @@ class Cbc(PyomoSolver):
     def run(self, call: Call) -> Outcome:
         """Run cbc; a warm start applies to branch and bound."""
         options, whole = call.options, bool(call.program.integer.any())
-        tolerance = max(SMALLEST_TOLERANCE, TOLERANCE_SHARE * options.feasibility_tol)
+        tolerance = inner_tolerance(options)
         seed = 1 + options.seed % LARGEST  # 0 would mean the time of day
         asked: dict[str, Any] = {"primalTolerance": tolerance, "dualTolerance": DUAL_TOLERANCE, "randomSeed": seed}
         if whole:
             relative, absolute = gaps(call.program, options)
             ratio = relative / (1.0 + relative)  # CBC divides by the larger of objective and bound
             asked |= {"ratioGap": ratio, "allowableGap": absolute, "integerTolerance": tolerance, "randomCbcSeed": seed}
-            asked["increment"] = WHOLE if _counts(call.program) else INCREMENT
+            costs, used = call.program.objective, call.program.objective != 0
+            counts = call.program.integer[used].all() and (costs == np.rint(costs)).all()
+            asked["increment"] = WHOLE if counts else INCREMENT
             if options.threads > 1:
                 asked["threads"] = 100 + options.threads  # the 100 makes threads deterministic
             if call.started or call.program.objective.any():
                 # CBC 2.10's preprocessing loses optima of small programs, and assigns values of a start to other
                 # columns.
                 asked["preprocess"] = "off"
-        given = {**asked, **call.own}
-        results, log = _ran(call, given, call.seconds)
+        log_file = call.folder / "log"
+        given = {"options": {**asked, **call.own}, "timelimit": call.seconds, "logfile": str(log_file)}
+        results = call.solved_by(_plugin(call), **given)
+        log = log_file.read_text(errors="replace")
         found = outcome(call.program, results, log)
         if found.has_point:
             load(call.model, results)
@@ -117,12 +120,6 @@ class Cbc(PyomoSolver):
         if call.started and "MIPStart provided solution" not in log:
             return replace(found, warm_start_note="warm start dropped: CBC could not complete it")
         return found
-
-
-def _ran(call: Call, given: dict[str, Any], seconds: float | None) -> tuple[Any, str]:
-    log = call.folder / "log"
-    results = call.solved_by(_plugin(call), options=given, timelimit=seconds, logfile=str(log))
-    return results, log.read_text(errors="replace")
 
 
 def outcome(program: Program, results: Any, log: str) -> Outcome:
@@ -145,19 +142,13 @@ def outcome(program: Program, results: Any, log: str) -> Outcome:
         if best is None:
             return Outcome(claim=Claim.SOLVED, has_point=True, within=within)
         # The solution that CBC writes may be a little worse than its stated best, which is of a minimisation.
-        bound = -(float(best[1]) - within) if program.sense == "max" else float(best[1]) - within
-        return Outcome(claim=Claim.SOLVED, has_point=True, bound=bound)
+        return Outcome(claim=Claim.SOLVED, has_point=True, bound=-program.sign * (float(best[1]) - within))
     stopped = re.search(r"^Result - Stopped on (\w+) limit", log, re.MULTILINE)
     limit = LIMITS.get(stopped[1] if stopped else stated_status)
     if limit is None:
         return Outcome(claim=Claim.FAILED, message=message)
-    return Outcome(
-        claim=Claim.STOPPED,
-        limit=limit,
-        message=message,
-        has_point=found == "stoppedByLimit" and "No feasible solution found" not in log,
-        bound=_bound(program, log),
-    )
+    point, bound = found == "stoppedByLimit" and "No feasible solution found" not in log, _bound(program, log)
+    return Outcome(claim=Claim.STOPPED, limit=limit, message=message, has_point=point, bound=bound)
 
 
 def _bound(program: Program, log: str) -> float | None:
@@ -166,13 +157,7 @@ def _bound(program: Program, log: str) -> float | None:
     least = float(stated[-1]) if stated else -np.inf
     if abs(least) >= 1e30:  # no bound yet
         return None
-    return outwards(program, -least if program.sense == "max" else least, DIGITS)
-
-
-def _counts(program: Program) -> bool:
-    """Whether the objective takes whole values, up to its offset."""
-    used = program.objective != 0
-    return bool(program.integer[used].all() and (program.objective == np.rint(program.objective)).all())
+    return outwards(program, -program.sign * least, DIGITS)
 
 
 def _plugin(call: Call) -> Any:
@@ -191,8 +176,12 @@ def _plugin(call: Call) -> Any:
         line.cmd += ["-saveSolution", str(saved)]
         if call.started and call.program.integer.any():
             names = call.model.solutions.symbol_map[plugin._smap_id].byObject
+            # Every column with a value: Pyomo omits zeros and continuous columns.
+            values = enumerate(pyomo_variables(call.program, call.model))
+            given = [(j, each) for j, each in values if each.value is not None and id(each) in names]
+            lines = [f"{j} {names[id(each)]} {each.value:.17g}\n" for j, each in given]
             beginning = call.folder / "start"
-            beginning.write_text("".join(_start(call, names)), encoding="utf-8")
+            beginning.write_text("".join(lines), encoding="utf-8")
             line.cmd[line.cmd.index("-import") + 2 : 0] = ["-mipstart", str(beginning)]
         return line
 
@@ -206,13 +195,6 @@ def _plugin(call: Call) -> Any:
 
     plugin.create_command_line, plugin.process_soln_file = saving, reading
     return plugin
-
-
-def _start(call: Call, names: dict[int, str]) -> Iterator[str]:
-    """Yield the lines of CBC's start: every column with a value; Pyomo omits zeros and continuous columns."""
-    for j, variable in enumerate(pyomo_variables(call.program, call.model)):
-        if variable.value is not None and id(variable) in names:
-            yield f"{j} {names[id(variable)]} {variable.value:.17g}\n"
 
 
 def take_digits(solution: Any, printed: str, saved: bytes) -> None:

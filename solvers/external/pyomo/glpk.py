@@ -12,8 +12,7 @@ from ....formulations.program.model import Program
 from ...backend import Claim, gaps
 from ...options import Options
 from ...result import Limit
-from .plugin import load
-from .run import Call, Outcome, PyomoSolver, outwards
+from .run import Call, Outcome, PyomoSolver, load, outwards
 
 #: Switches of the simplex method and of branch and bound; the other switches name files or change the problem.
 SWITCHES = (

@@ -5,16 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
-from ....formulations.arrays import Floats
 from ....formulations.errors import InvalidInput
 from ....formulations.program.data import ProblemClass
-from ....formulations.program.model import Program
-from ...backend import Claim, gaps
+from ...backend import Claim
 from ...options import Options
 from ...result import Limit
-from ..highs import SMALLEST_TOLERANCE, TOLERANCE_SHARE, Highs
+from ..highs import Highs, program_options, set_own
 from .run import Call, Outcome, PyomoSolver
 
 
@@ -28,6 +24,7 @@ class PyomoHighs(PyomoSolver):
     covered_options, known_options = Highs.covered_options, None
     title = "HiGHS"
     requires = ("pyomo", "highspy")
+    use_of_part = "the others count as 0"  # Pyomo fills missing values with zeros
 
     def backend_options(self, options: Options) -> dict[str, Any]:
         """Return HiGHS's own options, each tried on a separate HiGHS: Pyomo does not check that one is accepted."""
@@ -36,18 +33,8 @@ class PyomoHighs(PyomoSolver):
         own = super().backend_options(options)
         trial = highspy.Highs()
         trial.setOptionValue("output_flag", False)
-        for name, value in own.items():
-            if trial.setOptionValue(name, value) != highspy.HighsStatus.kOk:
-                field = f"backend_options[{self.name!r}][{name!r}]"
-                raise InvalidInput(field, value, "HiGHS does not take this option or value")
+        set_own(trial, own, self.name)
         return own
-
-    def warm_start_note(self, program: Program, start: Floats, options: Options) -> str:
-        """Return the note on a warm start: Pyomo fills missing values with zeros."""
-        given = int(np.isfinite(start).sum())
-        if given < program.num_columns:
-            return f"warm start: {given} of {program.num_columns} columns given, the others count as 0"
-        return super().warm_start_note(program, start, options)
 
     def run(self, call: Call) -> Outcome:
         """Run HiGHS in this process; once more if it keeps an earlier number of threads."""
@@ -65,8 +52,6 @@ class PyomoHighs(PyomoSolver):
         from pyomo.contrib.appsi.solvers import Highs as AppsiHighs
 
         options, model = call.options, call.model
-        tolerance = max(SMALLEST_TOLERANCE, TOLERANCE_SHARE * options.feasibility_tol)
-        relative, absolute = gaps(call.program, options)
         solver = AppsiHighs()
         if "warmstart" in solver.config:
             solver.config.warmstart = call.started
@@ -74,34 +59,22 @@ class PyomoHighs(PyomoSolver):
             raise InvalidInput("warm_start", options.warm_start, "this Pyomo hands none to HiGHS: pip install -U pyomo")
         solver.config.load_solution = False
         solver.config.stream_solver = options.log
-        solver.config.time_limit = call.seconds
-        solver.highs_options = {
-            "mip_rel_gap": relative,
-            "mip_abs_gap": absolute,
-            "primal_feasibility_tolerance": tolerance,
-            "mip_feasibility_tolerance": tolerance,
-            "threads": options.threads,
-            "random_seed": options.seed,
-            **call.own,
-        }
+        solver.highs_options = {**program_options(call.program, options.with_time(call.seconds)), **call.own}
         with LoggingIntercept(None, "pyomo"):
             results = solver.solve(model)
         ended = results.termination_condition
         message = "" if ended is Ended.optimal else f"HiGHS: {ended.name}"
-        claims = {
-            Ended.optimal: Claim.SOLVED,
-            Ended.infeasible: Claim.INFEASIBLE,
-            Ended.unbounded: Claim.UNBOUNDED,
-            Ended.infeasibleOrUnbounded: Claim.INFEASIBLE_OR_UNBOUNDED,
+        verdicts: dict[Any, tuple[Claim, Limit | None]] = {
+            Ended.optimal: (Claim.SOLVED, None),
+            Ended.infeasible: (Claim.INFEASIBLE, None),
+            Ended.unbounded: (Claim.UNBOUNDED, None),
+            Ended.infeasibleOrUnbounded: (Claim.INFEASIBLE_OR_UNBOUNDED, None),
+            Ended.maxTimeLimit: (Claim.STOPPED, Limit.TIME),
+            Ended.maxIterations: (Claim.STOPPED, Limit.ITERATIONS),
+            Ended.objectiveLimit: (Claim.STOPPED, Limit.METHOD),
+            Ended.interrupted: (Claim.STOPPED, Limit.INTERRUPTED),
         }
-        limits = {
-            Ended.maxTimeLimit: Limit.TIME,
-            Ended.maxIterations: Limit.ITERATIONS,
-            Ended.objectiveLimit: Limit.METHOD,
-            Ended.interrupted: Limit.INTERRUPTED,
-        }
-        limit = limits.get(ended)
-        claim = claims.get(ended, Claim.FAILED if limit is None else Claim.STOPPED)
+        claim, limit = verdicts.get(ended, (Claim.FAILED, None))
         best, bound = results.best_feasible_objective, results.best_objective_bound
         point = claim in (Claim.SOLVED, Claim.STOPPED) and best is not None and math.isfinite(best)
         if point:
@@ -110,10 +83,6 @@ class PyomoHighs(PyomoSolver):
             if not call.program.integer.any():
                 for row, dual in solver.get_duals().items():
                     model.dual[row] = dual
-        return Outcome(
-            claim=claim,
-            limit=limit,
-            message=message,
-            has_point=point,
-            bound=bound if call.program.integer.any() and bound is not None and math.isfinite(bound) else None,
-        )
+        if not call.program.integer.any() or bound is None or not math.isfinite(bound):
+            bound = None
+        return Outcome(claim=claim, limit=limit, message=message, has_point=point, bound=bound)

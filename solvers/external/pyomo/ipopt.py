@@ -15,8 +15,8 @@ from ....formulations.program.model import Program
 from ...backend import Claim
 from ...options import Options
 from ...result import Limit
-from .plugin import SolverFailed, load
-from .run import SMALLEST_TOLERANCE, TOLERANCE_SHARE, Call, Outcome, PyomoSolver
+from ..conventions import inner_tolerance
+from .run import Call, Outcome, PyomoSolver, SolverFailed, load
 
 # Ipopt's default of 1e-8 leaves complementarities that add up to a gap.
 TOLERANCE = 1e-9
@@ -100,7 +100,7 @@ class Ipopt(PyomoSolver):
         plugin: Any = SolverFactory("ipopt", executable=call.executable)
         asked: dict[str, Any] = {
             "tol": TOLERANCE,
-            "constr_viol_tol": max(SMALLEST_TOLERANCE, TOLERANCE_SHARE * call.options.feasibility_tol),
+            "constr_viol_tol": inner_tolerance(call.options),
             "bound_relax_factor": 0.0,  # by default it moves bounds and sides outwards by 1e-8
             "diverging_iterates_tol": DIVERGED,
             "print_level": 5,
@@ -122,9 +122,8 @@ class Ipopt(PyomoSolver):
         log_text = log.read_text(errors="replace")
         end = re.findall(r"^EXIT: (.*)$", log_text, re.MULTILINE)
         exit_text = end[-1] if end else "no verdict"
-        claim, limit = next(
-            ((claim, limit) for words, claim, limit in ENDS if words in exit_text), (Claim.FAILED, None)
-        )
+        known = ((claim, limit) for words, claim, limit in ENDS if words in exit_text)
+        claim, limit = next(known, (Claim.FAILED, None))
         point = claim in (Claim.SOLVED, Claim.STOPPED) and len(results.solution) > 0
         if point:
             load(call.model, results)

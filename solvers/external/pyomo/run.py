@@ -1,30 +1,31 @@
-"""One solve through Pyomo: build the model, run the solver, read the stated results only."""
+"""One solve through Pyomo: build the model, run the solver without a trace, and read the stated results only."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import version
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ....formulations.arrays import Floats
+from ....formulations.program.data import NO_ROWS
 from ....formulations.program.model import Program
 from ....formulations.program.to_pyomo import pyomo_constraints, pyomo_model, pyomo_variables
 from ...backend import Answer, Availability, Backend, Claim, Progress, Task
 from ...deadline import Deadline
 from ...options import Options
 from ...result import Limit
-from .plugin import SolverFailed, run_plugin, scratch, stated_version
-from .prepare import rows_alone, whole_bounds
-
-# A solver sums rows in its own order: it gets a tenth of our tolerance, which leaves a margin for our sums.
-TOLERANCE_SHARE = 0.1
-SMALLEST_TOLERANCE = 1e-10
+from ..conventions import reduced_costs, warm_start_note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +34,8 @@ class Call:
 
     Attributes
     ----------
-    program : Program
     model : ConcreteModel
         The model of the program.
-    options : Options
     own : mapping
         The solver's own options, checked.
     seconds : float or None
@@ -59,35 +58,43 @@ class Call:
     folder: Path
 
     def solved_by(self, plugin: Any, **keywords: Any) -> Any:
-        """Run one of Pyomo's plugins on the model; return its results, not yet loaded into the model."""
-        return run_plugin(plugin, self.model, self.folder, tee=self.options.log, **keywords)
+        """Run one of Pyomo's plugins on the model; return its results, not yet loaded into the model.
+
+        Raise SolverFailed if the program ended with an error, and `subprocess.TimeoutExpired` if Pyomo ended it, which
+        it does about a second after the limit it was given.
+        """
+        from pyomo.common.errors import ApplicationError
+        from pyomo.common.log import LoggingIntercept
+        from pyomo.common.tempfiles import TempfileManager
+
+        captured, before = StringIO(), TempfileManager.tempdir
+        # Pyomo has one stack of temporary files; entries that an exception leaves are dropped with this context.
+        with LoggingIntercept(captured, "pyomo"), TempfileManager:
+            TempfileManager.tempdir = str(self.folder)
+            try:
+                return plugin.solve(self.model, load_solutions=False, tee=self.options.log, **keywords)
+            except ApplicationError as error:
+                raise SolverFailed(captured.getvalue() or str(error)) from error
+            finally:
+                TempfileManager.tempdir = before
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """The outcome of one call; see `Answer`.
+class Outcome(Answer):
+    """The outcome of one call: an answer, whose values and duals are read from the model.
 
     Attributes
     ----------
     has_point : bool
         Whether the solver states that it has a solution; the model's values are read only then.
-    bound : float or None
-        The bound that the solver states.
     within : float or None
         Alternative to `bound`: the proved distance of the bound from the solution's objective.
     warm_start_note : str
         Note on the use of the warm start, if the solver reports it.
     """
 
-    claim: Claim
-    limit: Limit | None = None
-    message: str = ""
     has_point: bool = False
-    values: Floats | None = None
-    bound: float | None = None
     within: float | None = None
-    duals: Floats | None = None
-    notes: tuple[str, ...] = ()
     warm_start_note: str = ""
 
 
@@ -102,6 +109,8 @@ class PyomoSolver(Backend):
         The program that must be on PATH; empty if the last package in `requires` is the solver.
     install : str
         Command that installs the program.
+    use_of_part : str
+        What the solver does with an incomplete warm start, unless it completes the rest.
     """
 
     requires: tuple[str, ...] = ("pyomo",)
@@ -109,6 +118,7 @@ class PyomoSolver(Backend):
     title = ""
     executable = ""
     install = ""
+    use_of_part = ""
 
     def probe(self) -> Availability:
         """Return whether Pyomo and the solver are installed; the solver runs only once, to report its version."""
@@ -130,47 +140,31 @@ class PyomoSolver(Backend):
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve a Pyomo model of the program; Pyomo reports no progress."""
-        program = task.program
-        assert program is not None
-        deadline = Deadline.of(options)
+        program, deadline = task.stated_program, Deadline.of(options)
         own = self.backend_options(options)
-        whole = whole_bounds(program)
-        if (whole.lower > whole.upper).any():
-            j = int(np.argmax(whole.lower > whole.upper))
+        # GLPK accepts no fractional bounds of integers, and HiGHS calls some programs with fractional ones infeasible.
+        lower, upper = program.whole_bounds
+        if (lower > upper).any():
+            j = int(np.argmax(lower > upper))
             between = f"[{program.lower[j]:g}, {program.upper[j]:g}]"
             return Answer(claim=Claim.INFEASIBLE, message=f"column {j} is integer, and none is in {between}")
-        stated, start = self.stated(whole, task.start)
+        stated, start = self.stated(replace(program, lower=lower, upper=upper), task.start)
         found = self._attempt(stated, start, own, deadline)
         if found.claim in (Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED):
             found = self._settled(found, stated, own, deadline)
         duals = None if found.duals is None else found.duals[: program.num_rows]
-        warm_start_note = (
-            () if task.start is None else (found.warm_start_note or self.warm_start_note(program, task.start, options),)
-        )
-        return Answer(
-            claim=found.claim,
-            limit=found.limit,
-            message=found.message,
-            values=None if found.values is None else found.values[: program.num_columns],
-            bound=found.bound,
-            duals=duals,
-            reduced_costs=None if duals is None or len(program.log_weights) else _reduced_costs(program, duals),
-            notes=(*warm_start_note, *found.notes),
-        )
+        notes = found.notes
+        if task.start is not None:
+            note = warm_start_note(program, task.start, options, self.title, self.use_of_part)
+            notes = (found.warm_start_note or note, *notes)
+        # Every plugin gives duals, not every one reduced costs.
+        reduced = None if duals is None or len(program.log_weights) else reduced_costs(program, duals)
+        values = None if found.values is None else found.values[: program.num_columns]
+        return replace(found, values=values, duals=duals, reduced_costs=reduced, notes=notes)
 
     def stated(self, program: Program, start: Floats | None) -> tuple[Program, Floats | None]:
         """Return the program and the start in the form that suits the solver: columns and rows may be appended."""
         return program, start
-
-    def warm_start_note(self, program: Program, start: Floats, options: Options) -> str:
-        """Return the note on a warm start."""
-        given = int(np.isfinite(start).sum())
-        if given < program.num_columns:
-            return f"warm start: {given} of {program.num_columns} columns given, {self.title} completes the rest"
-        worst = program.residuals_at(start).worst
-        if worst <= options.feasibility_tol:
-            return f"warm start accepted, objective {program.objective_at(start):.12g}"
-        return f"warm start violates the program by {worst:.3g}: {self.title} may repair or drop it"
 
     def _attempt(self, program: Program, start: Floats | None, own: Mapping[str, Any], deadline: Deadline) -> Outcome:
         from pyomo.environ import Suffix
@@ -187,19 +181,15 @@ class PyomoSolver(Backend):
         if seconds == 0.0:
             message = f"the time limit passed before {self.title} started"
             return Outcome(claim=Claim.STOPPED, limit=Limit.TIME, message=message)
-        if not _decides(program, model):
+        priced = program.objective.any() or (program.log_weights > 0).any()
+        if not priced and all(row is None for row in pyomo_constraints(program, model)):
+            # Without a row and an objective, a solver would get no columns.
             return _read(Outcome(claim=Claim.SOLVED, has_point=True, within=0.0), program, model, options)
         with scratch(options.log) as folder:
             call = Call(
-                program=program,
-                model=model,
-                options=options,
-                own=own,
-                seconds=seconds,
-                started=start is not None,
-                executable=(self.executable and shutil.which(self.executable)) or "",
-                folder=folder,
-            )
+                program=program, model=model, options=options, own=own, seconds=seconds, started=start is not None,
+                executable=(self.executable and shutil.which(self.executable)) or "", folder=folder,
+            )  # fmt: skip
             try:
                 return _read(self.run(call), program, model, options)
             except subprocess.TimeoutExpired:
@@ -211,7 +201,9 @@ class PyomoSolver(Backend):
 
     def _settled(self, found: Outcome, program: Program, own: Mapping[str, Any], deadline: Deadline) -> Outcome:
         """Decide between infeasible and unbounded by solving the rows without the objective."""
-        rows, options = rows_alone(program), deadline.given
+        none, options = np.zeros(0), deadline.given
+        rows = replace(program, objective=np.zeros(program.num_columns), offset=0.0)
+        rows = replace(rows, log_weights=none, log_matrix=NO_ROWS, log_offsets=none)
         nearest = np.clip(np.zeros(program.num_columns), program.lower, program.upper)
         claim = Claim.UNBOUNDED
         if not _fits(rows, nearest, options):
@@ -224,14 +216,7 @@ class PyomoSolver(Backend):
 
 def outwards(program: Program, bound: float, share: float) -> float:
     """Return a printed bound, weakened by the share of it that printing may have cut off."""
-    off = share * abs(bound)
-    return bound + off if program.sense == "max" else bound - off
-
-
-def _decides(program: Program, model: Any) -> bool:
-    """Whether the model has a row or an objective: without either, a solver would get no columns."""
-    mentions = program.objective.any() or (program.log_weights > 0).any()
-    return bool(mentions) or any(row is not None for row in pyomo_constraints(program, model))
+    return bound + program.sign * share * abs(bound)
 
 
 def _read(found: Outcome, program: Program, model: Any, options: Options) -> Outcome:
@@ -250,7 +235,7 @@ def _read(found: Outcome, program: Program, model: Any, options: Options) -> Out
     bound = found.bound
     if found.within is not None:
         best = program.objective_at(np.where(program.integer, np.rint(values), values))
-        bound = best + found.within if program.sense == "max" else best - found.within
+        bound = best + program.sign * found.within
     return replace(found, values=values, bound=bound, duals=duals)
 
 
@@ -268,9 +253,36 @@ def _fits(program: Program, values: Floats, options: Options) -> bool:
     return program.residuals_at(whole).worst <= options.feasibility_tol
 
 
-def _reduced_costs(program: Program, duals: Floats) -> Floats:
-    """Return the reduced costs by the duals: every plugin gives duals, not every one reduced costs."""
-    entries = program.matrix.values * duals[program.matrix.row_of_entry()]
-    n = program.num_columns
-    reduced: Floats = program.objective - np.bincount(program.matrix.columns, weights=entries, minlength=n)[:n]
-    return reduced
+class SolverFailed(Exception):  # noqa: N818 - said of a solver, not of us
+    """A solver's program ended with an error; the text is its message."""
+
+
+def load(model: Any, results: Any) -> None:
+    """Load the solution of Pyomo's results into the model."""
+    from pyomo.common.log import LoggingIntercept
+
+    with LoggingIntercept(StringIO(), "pyomo"):  # it warns of every solution that is not optimal
+        model.solutions.load_from(results)
+
+
+@contextmanager
+def scratch(log: bool) -> Iterator[Path]:
+    """Yield a folder for temporary files; keep plugins from printing, unless the log is wanted."""
+    with tempfile.TemporaryDirectory(prefix="equipoise-") as folder:
+        if log:
+            yield Path(folder)
+        else:
+            with redirect_stdout(StringIO()):
+                yield Path(folder)
+
+
+@cache
+def stated_version(path: str, changed: int) -> str:
+    """Return the version that a program states; it is cached until its file changes."""
+    switch = "-quit" if Path(path).stem == "cbc" else "--version"
+    try:
+        completed = subprocess.run([path, switch], capture_output=True, text=True, timeout=5, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    found = re.search(r"\d+(\.\d+)+", completed.stdout)
+    return found[0] if found else ""

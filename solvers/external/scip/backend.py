@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,33 +13,30 @@ from ...backend import Answer, Backend, Claim, Progress, Task, gaps
 from ...deadline import Deadline
 from ...options import Options
 from ...result import Limit
+from ..conventions import inner_tolerance, reduced_costs, warm_start_note
 from .model import ScipModel
 
-# SCIP sums rows in its own order: it gets a tenth of our tolerance, which leaves a margin for our sums.
-TOLERANCE_SHARE = 0.1
 # SCIP's numerics/epsilon: it treats smaller differences as 0.
 SMALLEST_TOLERANCE = 1e-9
 # Whole numbers are rounded after SCIP's test of its gap.
 GAP_SHARE = 0.99
-LIMITS = {
-    "timelimit": Limit.TIME,
-    "nodelimit": Limit.NODES,
-    "totalnodelimit": Limit.NODES,
-    "stallnodelimit": Limit.NODES,
-    "sollimit": Limit.SOLUTIONS,
-    "bestsollimit": Limit.SOLUTIONS,
-    "memlimit": Limit.MEMORY,
-    "userinterrupt": Limit.INTERRUPTED,
-    "restartlimit": Limit.METHOD,
-    "primallimit": Limit.METHOD,
-    "duallimit": Limit.METHOD,
-}
-CLAIMS = {
-    "optimal": Claim.SOLVED,
-    "gaplimit": Claim.SOLVED,
-    "infeasible": Claim.INFEASIBLE,
-    "unbounded": Claim.UNBOUNDED,
-    "inforunbd": Claim.INFEASIBLE_OR_UNBOUNDED,
+VERDICTS: dict[str, tuple[Claim, Limit | None]] = {
+    "optimal": (Claim.SOLVED, None),
+    "gaplimit": (Claim.SOLVED, None),
+    "infeasible": (Claim.INFEASIBLE, None),
+    "unbounded": (Claim.UNBOUNDED, None),
+    "inforunbd": (Claim.INFEASIBLE_OR_UNBOUNDED, None),
+    "timelimit": (Claim.STOPPED, Limit.TIME),
+    "nodelimit": (Claim.STOPPED, Limit.NODES),
+    "totalnodelimit": (Claim.STOPPED, Limit.NODES),
+    "stallnodelimit": (Claim.STOPPED, Limit.NODES),
+    "sollimit": (Claim.STOPPED, Limit.SOLUTIONS),
+    "bestsollimit": (Claim.STOPPED, Limit.SOLUTIONS),
+    "memlimit": (Claim.STOPPED, Limit.MEMORY),
+    "userinterrupt": (Claim.STOPPED, Limit.INTERRUPTED),
+    "restartlimit": (Claim.STOPPED, Limit.METHOD),
+    "primallimit": (Claim.STOPPED, Limit.METHOD),
+    "duallimit": (Claim.STOPPED, Limit.METHOD),
 }
 
 
@@ -68,8 +64,6 @@ class Scip(Backend):
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Build the model, stream incumbents and bounds, and read the proved values."""
         deadline = Deadline.of(options)
-        program = task.program
-        assert program is not None
         scip = self._model(task, options)
         try:
             notes = _start(scip, task.start, options, on_progress)
@@ -97,20 +91,16 @@ class Scip(Backend):
             scip.free()
 
     def _model(self, task: Task, options: Options, *, feasibility_only: bool = False) -> ScipModel:
-        assert task.program is not None
+        program, factor, own = task.stated_program, task.objective_factor, self.backend_options(options)
+        asked = _parameters(program, options)
         return ScipModel(
-            task.program,
-            _parameters(task.program, options),
-            self.backend_options(options),
-            log=options.log,
-            feasibility_only=feasibility_only,
-            objective_factor=task.objective_factor,
+            program, asked, own, log=options.log, feasibility_only=feasibility_only, objective_factor=factor
         )
 
 
 def _parameters(program: Program, options: Options) -> dict[str, Any]:
     relative, absolute = gaps(program, options)
-    tolerance = max(SMALLEST_TOLERANCE, TOLERANCE_SHARE * options.feasibility_tol)
+    tolerance = inner_tolerance(options, SMALLEST_TOLERANCE)
     return {
         # SCIP's gap is |primal - dual| / min(|primal|, |dual|), infinite if the signs differ: never less than ours.
         "limits/gap": GAP_SHARE * relative,
@@ -126,32 +116,24 @@ def _start(scip: ScipModel, start: Floats | None, options: Options, on_progress:
     """Pass the warm start to SCIP; return the note on its use."""
     if start is None:
         return ()
-    program, given = scip.program, np.isfinite(start)
-    worst = program.residuals_at(start).worst
-    feasible = worst <= options.feasibility_tol
-    objective = program.objective_at(start) if feasible else math.nan
-    accepted = f"warm start accepted, objective {objective:.12g}"
+    program, note = scip.program, warm_start_note(scip.program, start, options, "SCIP")
+    feasible = program.residuals_at(start).worst <= options.feasibility_tol
+    scip.fallback = start if feasible else None
     if scip.linear:
-        scip.fallback = start if feasible else None
-        use = f"{accepted}, kept as a fallback" if feasible else "warm start dropped"
+        use = f"{note}, kept as a fallback" if feasible else "warm start dropped"
         return (f"{use}: SCIP's simplex method does not start from a point",)
-    if feasible:  # SCIP does not report it as an incumbent
-        scip.fallback = start
+    if feasible or not np.isfinite(start).all():
         scip.offer(start)
-        on_progress(objective, scip.nothing, start)
-        return (accepted,)
-    if not given.all():
-        scip.offer(start)
-        return (f"warm start: {given.sum()} of {len(start)} columns given, SCIP completes the rest",)
-    # SCIP drops a start that violates the program, but completes one that leaves columns open.
-    if not program.integer.all():
+    elif not program.integer.all():
+        # SCIP drops a start that violates the program, but completes one that leaves columns open.
         scip.offer(np.where(program.integer, start, np.nan))
-    return (f"warm start violates the program by {worst:.3g}: SCIP may repair or drop it",)
+    if feasible:  # SCIP does not report it as an incumbent
+        on_progress(program.objective_at(start), scip.nothing, start)
+    return (note,)
 
 
 def _answer(scip: ScipModel, status: str, notes: tuple[str, ...]) -> Answer:
-    limit = LIMITS.get(status)
-    claim = CLAIMS.get(status, Claim.STOPPED if limit else Claim.FAILED)
+    claim, limit = VERDICTS.get(status, (Claim.FAILED, None))
     values = duals = reduced = bound = ray = None
     if claim in (Claim.SOLVED, Claim.STOPPED):
         values, bound = scip.values(), scip.bound()
@@ -159,27 +141,13 @@ def _answer(scip: ScipModel, status: str, notes: tuple[str, ...]) -> Answer:
     if status == "optimal":
         duals = scip.duals()
     if duals is not None:
-        reduced = _reduced_costs(scip.program, duals)
+        reduced = reduced_costs(scip.program, duals)
     if status == "infeasible":
         ray = scip.ray()
     return Answer(
-        claim=claim,
-        limit=limit,
-        message="" if claim is Claim.SOLVED else f"SCIP: {status}",
-        values=values,
-        bound=bound,
-        duals=duals,
-        reduced_costs=reduced,
-        ray=ray,
-        notes=notes,
-    )
-
-
-def _reduced_costs(program: Program, duals: Floats) -> Floats:
-    entries = program.matrix.values * duals[program.matrix.row_of_entry()]
-    n = program.num_columns
-    reduced: Floats = program.objective - np.bincount(program.matrix.columns, weights=entries, minlength=n)[:n]
-    return reduced
+        claim=claim, limit=limit, message="" if claim is Claim.SOLVED else f"SCIP: {status}", values=values,
+        bound=bound, duals=duals, reduced_costs=reduced, ray=ray, notes=notes,
+    )  # fmt: skip
 
 
 BACKEND = Scip()

@@ -46,32 +46,23 @@ KINDS = {bool: "True or False", int: "a whole number", float: "a number", str: "
 
 
 class ScipModel:
-    """A program in a `pyscipopt.Model`; it is solved once, as SCIP is unreliable when it continues after a limit.
+    """An LP or MILP in a `pyscipopt.Model`; it is solved once, as SCIP is unreliable when it continues after a limit.
 
     Parameters
     ----------
-    program : Program
-        LP or MILP.
-    parameters : mapping of str to object
-        Parameters of the backend, by SCIP's names.
-    own : mapping of str to object
-        Parameters of the user; InvalidInput where SCIP does not take one.
-    log : bool
-        Whether SCIP writes to standard output.
+    parameters, own : mapping of str to object
+        Parameters by SCIP's names: the backend's, and the user's (InvalidInput where SCIP does not take one).
     feasibility_only : bool
         Whether to omit the objective.
 
     Attributes
     ----------
-    linear : bool
-        Whether it is an LP.
     plain : bool
         Whether it is an LP that is not presolved: one with duals.
     fallback : ndarray of float or None
         A feasible point by column, for when SCIP finds none.
     nothing : float
         The trivial (infinite) bound.
-    running : bool
     """
 
     def __init__(
@@ -88,7 +79,7 @@ class ScipModel:
 
         self.program = program
         self.linear = program.problem_class is ProblemClass.LP
-        self.nothing = math.inf if program.sense == "max" else -math.inf
+        self.nothing = program.sign * math.inf
         self.fallback: Floats | None = None
         self.running = False
         self.model = Model("program")
@@ -152,8 +143,8 @@ class ScipModel:
         """Return the duals of an LP by row, as changes of its objective; None if it was presolved."""
         if not self.plain:
             return None
-        unit = -1.0 if self.program.sense == "max" else 1.0  # SCIP minimises
-        return unit * np.array([self.model.getDualsolLinear(row) for row in self.rows], dtype=np.float64)
+        duals = np.array([self.model.getDualsolLinear(row) for row in self.rows], dtype=np.float64)
+        return -self.program.sign * duals  # SCIP minimises
 
     def ray(self) -> Floats | None:
         """Return Farkas multipliers of an infeasible LP by row; None if it was presolved."""
@@ -233,9 +224,8 @@ def _add_columns(model: Any, program: Program, *, feasibility_only: bool) -> lis
     binary = program.integer & (program.lower >= 0) & (program.upper <= 1)
     kinds = np.where(binary, "B", np.where(program.integer, "I", "C")).tolist()
     costs = (0.0 * program.objective if feasibility_only else program.objective).tolist()
-    variables = list(
-        map(model.addVar, map(str, range(n)), kinds, _finite(program.lower), _finite(program.upper), costs)
-    )
+    names, lower, upper = map(str, range(n)), _finite(program.lower), _finite(program.upper)
+    variables = list(map(model.addVar, names, kinds, lower, upper, costs))
     model.addObjoffset(0.0 if feasibility_only else program.offset)
     if program.sense == "max":
         model.setMaximize()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from ....formulations.errors import InvalidInput
 from ....formulations.markets.equilibrium import Equilibrium
 from ....formulations.markets.fisher import FisherMarket
 from ....formulations.markets.volatile import VolatileFisherMarket
-from ...backend import Answer, Backend, Claim, Progress, Task
+from ...backend import Answer, OwnMethod, Progress, Task
 from ...deadline import Deadline
 from ...options import Options
 from ...result import CLOSED_GAP
@@ -30,12 +31,10 @@ INCUMBENT_S = 2.0
 MARGIN = 0.99
 
 
-class InteriorPointBackend(Backend):
+class InteriorPointBackend(OwnMethod):
     """A primal-dual interior point on the pairs of buyer and good that may trade, certified on all of them."""
 
     name = "interior_point"
-    licence = "Apache-2.0"
-    version = "1"
     requires = ("scipy", "threadpoolctl")
     formulations = frozenset({"FisherMarket", "VolatileFisherMarket:linear", "VolatileFisherMarket:leontief"})
     supported_options = frozenset({"threads", "seed", "warm_start", "log"})
@@ -89,32 +88,24 @@ class _Linear:
             self.start = self._warm_start(self.options.warm_start)
         if self.start is not None:
             welfare = self.market.welfare(self.start.utilities) / self.total - self.shift
-            sifting.start(welfare, self._worth_of_goods(self.start.prices))
+            worth = self.market.normal_prices(self.start.prices) * self.market.capacities / self.total
+            sifting.start(welfare, np.asarray(worth[self.normalized.goods]))
         closed = sifting.best.gap <= sifting.watch.tolerance
         limit = None if closed else sifting.run()
         pairs = ", ".join(f"{count:,}" for count in sifting.selections) or "no"
-        self.notes.append(
-            f"{sifting.watch.steps} steps on {pairs} of {self.normalized.num_pairs:,} pairs of buyer and good"
-        )
-        return Answer(
-            claim=Claim.STOPPED if limit else Claim.SOLVED,
-            limit=limit,
-            plan=self._plan(),
-            notes=tuple(self.notes),
-        )
+        every = f"{self.normalized.num_pairs:,} pairs of buyer and good"
+        self.notes.append(f"{sifting.watch.steps} steps on {pairs} of {every}")
+        return Answer.ended(limit, plan=self._plan(), notes=tuple(self.notes))
 
     def _plan(self) -> Equilibrium:
         """Return the best allocation with the best prices, as a plan of the original market."""
         plan = self._static_plan()
         if self.given is self.market:
             return plan
-        allocation: Any = plan.allocation
-        return Equilibrium(
-            allocation=allocation.reshape(self.market.num_buyers, *self.given.capacities.shape),
-            prices=plan.prices.reshape(self.given.capacities.shape),
-            spending=plan.spending,
-            utilities=plan.utilities,
-        )
+        given: Any = plan.allocation
+        goods = self.given.capacities.shape
+        allocation = given.reshape(self.market.num_buyers, *goods)
+        return replace(plan, allocation=allocation, prices=plan.prices.reshape(goods))
 
     def _static_plan(self) -> Equilibrium:
         best, market = self.sifting.best, self.market
@@ -127,12 +118,8 @@ class _Linear:
             allocation = self._allocation(*best.solution)
             if prices is None:
                 prices = market.normal_prices(market.implied_prices(allocation))
-            return Equilibrium(
-                allocation=allocation,
-                prices=prices,
-                spending=market.spending_at(allocation, prices),
-                utilities=market.utilities_at(allocation),
-            )
+            spending, utilities = market.spending_at(allocation, prices), market.utilities_at(allocation)
+            return Equilibrium(allocation=allocation, prices=prices, spending=spending, utilities=utilities)
         if self.start is not None:
             return market.equilibrium(self.start.allocation, self.start.prices if prices is None else prices)
         return market.equilibrium(self._by_budget(), prices)
@@ -160,9 +147,8 @@ class _Linear:
             return budgets[:, None] * market.capacities
         allocation: Any = market.utilities.copy()
         buyer, good = self.normalized.everything()
-        allocation.data = (
-            budgets[buyer] * (market.capacities / np.bincount(good, budgets[buyer], market.num_goods))[good]
-        )
+        per_budget = market.capacities / np.bincount(good, budgets[buyer], market.num_goods)
+        allocation.data = budgets[buyer] * per_budget[good]
         return allocation
 
     def _warm_start(self, plan: Any) -> Equilibrium | None:
@@ -183,18 +169,11 @@ class _Linear:
             allocation = allocation.reshape(self.market.num_buyers, -1)
         return self.market.equilibrium(allocation, prices.ravel())
 
-    def _worth_of_goods(self, prices: Floats) -> Floats:
-        """Return the prices of whole capacities of the wanted goods, in the unit of budgets that sum to 1."""
-        worth = self.market.normal_prices(prices) * self.market.capacities / self.total
-        return np.asarray(worth[self.normalized.goods])
-
     def _report(self, steps: int, welfare: float, bound: float, pairs: int) -> None:
         objective, proved = self.total * (welfare + self.shift), self.total * (bound + self.shift)
         if self.options.log:
-            gap = bound - welfare
-            sys.stdout.write(
-                f"step {steps:3d}  welfare {objective:.10g}  bound {proved:.10g}  gap {gap:.2e}  pairs {pairs}\n"
-            )
+            values = f"welfare {objective:.10g}  bound {proved:.10g}  gap {bound - welfare:.2e}"
+            sys.stdout.write(f"step {steps:3d}  {values}  pairs {pairs}\n")
         incumbent = None
         if time.perf_counter() - self.reported_at_s > INCUMBENT_S:
             incumbent, self.reported_at_s = self._plan(), time.perf_counter()

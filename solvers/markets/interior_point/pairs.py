@@ -28,7 +28,6 @@ class Edges:
     buyer, good : ndarray of int, shape (E,)
     worth : ndarray of float, shape (E,)
         Utility of the whole capacity of the good to the buyer.
-    num_buyers, num_goods : int
     """
 
     def __init__(self, buyer: Indices, good: Indices, worth: Floats, num_buyers: int, num_goods: int) -> None:

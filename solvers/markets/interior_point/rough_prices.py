@@ -98,7 +98,8 @@ def _sharpened(edges: Edges, budgets: Floats, prices: Floats, sharpness: int, en
             found = Rough(found.prices, edges, shares, welfare)
         if proved < bound:
             bound, found = proved, replace(found, prices=prices)
-        worth_it = SLOW if gap > NEARLY * enough else _left_by_a_move(edges)
+        moves = STEP_MOVES + FACTOR_S * edges.num_small**3 / (MOVE_S * len(edges))
+        worth_it = SLOW if gap > NEARLY * enough else STEP_LEAVES ** (1.0 / moves)
         slow = not proved - welfare < worth_it * gap
         gap = min(gap, proved - welfare)
         ended = slow and (gap > worth_it * last_gap or sharpness == LAST_SHARPNESS)
@@ -112,12 +113,6 @@ def _sharpened(edges: Edges, budgets: Floats, prices: Floats, sharpness: int, en
         near |= (edges.by_goods(near.astype(np.float64)) == 0)[edges.good]  # every good keeps a buyer
         if np.count_nonzero(near) < KEPT_SHARE * len(edges):
             edges = edges.only(near)
-
-
-def _left_by_a_move(edges: Edges) -> float:
-    """Return the share of the gap that a move must not exceed to be more efficient than a Newton step."""
-    moves = STEP_MOVES + FACTOR_S * edges.num_small**3 / (MOVE_S * len(edges))
-    return float(STEP_LEAVES ** (1.0 / moves))
 
 
 def _demand_of_all(

@@ -59,8 +59,6 @@ class Watch:
     ----------
     tolerance : float
         The requested gap, where budgets sum to 1.
-    deadline : Deadline
-    most_steps : int
     report : callable
         Called at every step with the number of steps, welfare and bound (where budgets sum to 1), and the number of
         pairs in use.
@@ -112,7 +110,10 @@ class Sifting:
             return self.watch.stops()
         whole = normalized.num_pairs <= max(FEW_PAIRS, FEW_PER_SIDE * sides)
         if self._priced is None and not whole:
-            self._start_roughly()
+            rough = rough_prices(normalized, ENOUGH * self.watch.tolerance)
+            if np.isfinite(rough.welfare):
+                self.best.improve(rough.welfare, (rough.edges, rough.shares))
+            self._try(rough.prices)
             if self.best.gap <= self.watch.tolerance:
                 return None
         if self._priced is not None:
@@ -129,13 +130,6 @@ class Sifting:
                 return limit
             per_side = math.ceil(GROWTH * per_side)
             anew = end is End.STUCK
-
-    def _start_roughly(self) -> None:
-        """Start from rough prices and the allocation by soft demand at them."""
-        found = rough_prices(self.normalized, ENOUGH * self.watch.tolerance)
-        if np.isfinite(found.welfare):
-            self.best.improve(found.welfare, (found.edges, found.shares))
-        self._try(found.prices)
 
     def _first_pairs(self, sides: int) -> int:
         """Return the number of pairs to select for each buyer and each good at the best prices."""

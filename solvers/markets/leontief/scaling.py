@@ -22,7 +22,6 @@ class ScaledBlock:
 
     Attributes
     ----------
-    buyers : slice
     needs : ndarray of float, shape (T, J, n)
         Share of each good that one unit of rate takes; the largest of a served round is 1.
     yields : ndarray of float, shape (T, n)
@@ -47,9 +46,7 @@ class ScaledLeontief:
 
     Attributes
     ----------
-    market : VolatileFisherMarket
     budgets : ndarray of float, shape (N,)
-    blocks : list of ScaledBlock
     offset : float
         Difference of Nash welfare between the market and the scaled one, over the sum of the budgets.
     representable : bool
@@ -60,6 +57,7 @@ class ScaledLeontief:
         self.market = market
         count, resources, rounds = market.shape
         self.count, self.resources, self.rounds = count, resources, rounds
+        self.unknowns = rounds * (count + resources)  # complementary pairs: rates and prices
         self._total = market.total_budget
         self.budgets = market.budgets / self._total
         self.blocks: list[ScaledBlock] = []
@@ -76,11 +74,6 @@ class ScaledLeontief:
             logs[buyers] = -np.log(least)
             self.blocks.append(ScaledBlock(buyers, needs, yields))
         self.offset = float(self.budgets @ logs)
-
-    @property
-    def unknowns(self) -> int:
-        """Complementary pairs: rates and prices."""
-        return self.rounds * (self.count + self.resources)
 
     def rates_of(self, scaled: list[Floats]) -> Floats:
         """Return rates of the market, shape (N, T), for scaled ones by block."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -121,22 +122,15 @@ def proportional_response(
     deadline = Deadline.of(Options(time_limit=time_limit))
     blocks = Blocks(utilities, budgets, capacities, as_integer("block_entries", block_entries, minimum=1))
     outcome = respond(
-        blocks,
-        State(1.0, np.zeros(blocks.goods)),
-        variant=variant,
-        gap=rel_gap,
-        deadline=deadline,
-        max_rounds=max_rounds,
-        report=ignore_progress,
-    )
+        blocks, State(1.0, np.zeros(blocks.goods)), variant=variant, gap=rel_gap, deadline=deadline,
+        max_rounds=max_rounds, report=ignore_progress,
+    )  # fmt: skip
     state, sold = outcome.shares
-    objective = blocks.total * outcome.welfare + blocks.offset
-    bound = blocks.total * outcome.bound + blocks.offset
     return ArrayResponse(
         prices=blocks.there(outcome.prices * blocks.total) / blocks.capacities,
         utilities=blocks.utilities_at(state, sold),
-        objective=objective,
-        bound=bound,
+        objective=blocks.total * outcome.welfare + blocks.offset,
+        bound=blocks.total * outcome.bound + blocks.offset,
         gap=max(0.0, outcome.gap),
         rounds=outcome.rounds,
         _blocks=blocks,
@@ -298,20 +292,13 @@ def host(array: Any) -> Floats:
 
 
 class _Torch:
-    """The functions of torch used here, under the names of the standard."""
+    """The functions of torch under the names of the standard; most have the same."""
 
     def __init__(self) -> None:
-        import importlib
+        self._torch: Any = import_module("torch")
 
-        torch = importlib.import_module("torch")
-        self.exp, self.log, self.where, self.all, self.asarray = (
-            torch.exp,
-            torch.log,
-            torch.where,
-            torch.all,
-            torch.asarray,
-        )
-        self._torch = torch
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._torch, name)
 
     def max(self, array: Any, axis: int, keepdims: bool = False) -> Any:
         return self._torch.amax(array, dim=axis, keepdim=keepdims)

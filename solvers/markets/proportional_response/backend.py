@@ -17,7 +17,7 @@ from ....formulations.errors import InvalidInput
 from ....formulations.markets.equilibrium import Equilibrium
 from ....formulations.markets.fisher import FisherMarket
 from ....formulations.markets.market import Market
-from ...backend import Answer, Backend, Claim, Progress, Task
+from ...backend import Answer, OwnMethod, Progress, Task
 from ...deadline import Deadline
 from ...options import Options
 from ...result import CLOSED_GAP, Limit
@@ -38,20 +38,13 @@ FIRST_REPORT_S, REPORT_SHARE = 1.0, 0.1
 WITHIN = 1.0 - 1e-12
 
 
-class ProportionalResponse(Backend):
+class ProportionalResponse(OwnMethod):
     """Buyers split their budgets in proportion to the returns of goods; prices prove the gap."""
 
     name = "proportional_response"
-    licence = "Apache-2.0"
-    version = "1"
     requires = ("numba", "scipy", "threadpoolctl")
     formulations = frozenset(
-        {
-            "FisherMarket",
-            "VolatileFisherMarket:linear",
-            "VolatileFisherMarket:ces",
-            "VolatileFisherMarket:cobb-douglas",
-        }
+        {"FisherMarket", "VolatileFisherMarket:linear", "VolatileFisherMarket:ces", "VolatileFisherMarket:cobb-douglas"}
     )
     supported_options = frozenset({"threads", "seed", "warm_start", "log"})
     known_options = frozenset({"variant", "max_rounds"})
@@ -86,17 +79,10 @@ class ProportionalResponse(Backend):
         market: Market = task.problem
         gap = max(options.rel_gap, options.abs_gap / market.total_budget)
         run = _Run(
-            market=market,
-            variant=own.get("variant", "accelerated"),
-            max_rounds=own.get("max_rounds"),
-            gap=max(GAP_SHARE * gap, 0.5 * CLOSED_GAP),
-            deadline=deadline,
-            started=started,
-            warm=_Warm.of(market, options),
-            threads=options.threads,
-            log=options.log,
-            on_progress=on_progress,
-        )
+            market=market, variant=own.get("variant", "accelerated"), max_rounds=own.get("max_rounds"),
+            gap=max(GAP_SHARE * gap, 0.5 * CLOSED_GAP), deadline=deadline, started=started,
+            warm=_Warm.of(market, options), options=options, on_progress=on_progress,
+        )  # fmt: skip
         plan, limit, notes = run.weighted() if market.kind.endswith((":ces", ":cobb-douglas")) else run.linear()
         if run.warm is not None:
             plan = run.warm.improved(market, plan)
@@ -104,12 +90,7 @@ class ProportionalResponse(Backend):
         elif options.warm_start is not None:
             notes.append("warm start rejected: it breaks the capacities")
         closed = (market.proved_bound(plan) - market.welfare(plan.utilities)) / market.total_budget <= gap
-        return Answer(
-            claim=Claim.SOLVED if closed else Claim.STOPPED,
-            limit=None if closed else limit,
-            plan=plan,
-            notes=tuple(notes),
-        )
+        return Answer.ended(None if closed else limit, plan=plan, notes=tuple(notes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,8 +134,7 @@ class _Run:
     deadline: Deadline
     started: float
     warm: _Warm | None
-    threads: int
-    log: bool
+    options: Options
     on_progress: Progress
 
     def linear(self) -> tuple[Equilibrium, Limit, list[str]]:
@@ -211,16 +191,11 @@ class _Run:
         else:
             steps = MAX_ROUNDS["weighted"] if self.max_rounds is None else self.max_rounds
             slack = 1.0 if self.warm is None else min(1.0, max(self.warm.gap, 1e-6))
-            with blas_threads(self.threads):
+            with blas_threads(self.options.threads):
                 outcome = follow_prices(
-                    market,
-                    start=None if plan is None else plan.prices,
-                    slack=slack,
-                    gap=self.gap,
-                    deadline=self.deadline,
-                    max_steps=steps,
-                    report=report,
-                )
+                    market, start=None if plan is None else plan.prices, slack=slack, gap=self.gap,
+                    deadline=self.deadline, max_steps=steps, report=report,
+                )  # fmt: skip
             notes = [f"accelerated: {outcome.steps} steps of the path over prices"]
         limit = Limit.TIME if outcome.out_of_time else Limit.METHOD if outcome.stuck else Limit.ITERATIONS
         return self._plan(outcome.allocation, outcome.prices), limit, notes
@@ -242,7 +217,7 @@ class _Run:
                 made = time.perf_counter()
                 due = made + max(now - self.started, (made - now) / REPORT_SHARE)
             self.on_progress(welfare if math.isfinite(welfare) else None, bound, plan)
-            if self.log:
+            if self.options.log:
                 gap = (bound - welfare) / self.market.total_budget
                 sys.stdout.write(f"round {number:6d}  welfare {welfare:.12g}  bound {bound:.12g}  gap {gap:.2e}\n")
                 sys.stdout.flush()

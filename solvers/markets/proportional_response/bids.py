@@ -10,16 +10,7 @@ from numpy.typing import NDArray
 
 from ....formulations.arrays import Floats
 from ....formulations.markets.fisher import FisherMarket
-from .kernels import (
-    LOG_OF_ZERO,
-    best_table,
-    count_near,
-    list_bound_and_welfare,
-    list_near,
-    respond_lists,
-    respond_table,
-    table_bound_and_welfare,
-)
+from . import kernels
 
 # Lists omit bids below exp(-DEPTH) of both the buyer's largest and the good's price: 2e-5.
 DEPTH = 11.0
@@ -33,7 +24,6 @@ class State:
 
     Attributes
     ----------
-    theta : float
     weights : ndarray of float, shape (K,)
     """
 
@@ -52,32 +42,22 @@ class Entries(Protocol):
 
     def respond(self, state: State) -> tuple[Floats, float]:
         """Let every buyer bid; return the prices, shape (K,), and ``sum b log u``."""
-        ...
 
     def bound_and_welfare(self, state: State, log_prices: Floats) -> tuple[float, float]:
         """Return (bound, welfare) of the state's bids at the prices that they make, short of ``sum B log B``."""
-        ...
 
     def bound(self, log_prices: Floats) -> float:
         """Return the bound that prices prove, short of ``sum B log B``."""
-        ...
 
     def narrowed(self, state: State, log_prices: Floats, most: float) -> Lists | None:
         """Return the relevant bids as lists; None if they are more than this share of all."""
-        ...
 
     def shares(self, state: State, prices: Floats) -> Any:
         """Return every buyer's share of each good: an array, or (values, goods, starts)."""
-        ...
 
 
 class Table:
-    """All goods of a dense market.
-
-    Parameters
-    ----------
-    market : FisherMarket
-    """
+    """All goods of a dense market."""
 
     def __init__(self, market: FisherMarket) -> None:
         utilities: Any = market.utilities
@@ -85,7 +65,7 @@ class Table:
         with np.errstate(divide="ignore"):
             worth /= market.largest[:, None]
             np.log(worth, out=worth)
-        np.maximum(worth, LOG_OF_ZERO, out=worth)
+        np.maximum(worth, kernels.LOG_OF_ZERO, out=worth)
         self.worth = worth
         self.budgets = market.budgets / market.total_budget
         goods = worth.shape[1]
@@ -94,31 +74,31 @@ class Table:
     def respond(self, state: State) -> tuple[Floats, float]:
         """Let every buyer bid on every good."""
         prices = np.empty(self.worth.shape[1])
-        linear = respond_table(self.worth, state.theta, state.weights, self.budgets, self._bids, prices)
+        linear = kernels.respond_table(self.worth, state.theta, state.weights, self.budgets, self._bids, prices)
         return prices, linear
 
     def bound_and_welfare(self, state: State, log_prices: Floats) -> tuple[float, float]:
         """Return (bound, welfare)."""
-        bound, welfare = table_bound_and_welfare(
+        bound, welfare = kernels.table_bound_and_welfare(
             self.worth, state.theta, state.weights, self.budgets, log_prices, self._bids, self._gains
         )
         return bound, welfare
 
     def bound(self, log_prices: Floats) -> float:
         """Return the bound that prices prove."""
-        return float(best_table(self.worth, log_prices, self.budgets))
+        return float(kernels.best_table(self.worth, log_prices, self.budgets))
 
     def narrowed(self, state: State, log_prices: Floats, most: float) -> Lists | None:
         """Return the relevant bids as lists; None if they are more than this share of all."""
         counts = np.empty(len(self.worth), dtype=np.int64)
         floors = np.empty((2, len(self.worth)))
         theta, weights = state.theta, state.weights
-        count_near(self.worth, theta, weights, self.budgets, log_prices, DEPTH, self._bids, floors, counts)
+        kernels.count_near(self.worth, theta, weights, self.budgets, log_prices, DEPTH, self._bids, floors, counts)
         starts = np.concatenate(([0], np.cumsum(counts)))
         if starts[-1] > most * self.worth.size:
             return None
         kept, good = np.empty(starts[-1]), np.empty(starts[-1], dtype=np.int32)
-        list_near(self.worth, theta, weights, log_prices, floors, starts, kept, good)
+        kernels.list_near(self.worth, theta, weights, log_prices, floors, starts, kept, good)
         return Lists(kept, good, starts, self.budgets)
 
     def shares(self, state: State, prices: Floats) -> Floats:
@@ -163,19 +143,21 @@ class Lists:
         owner = np.repeat(np.arange(market.num_buyers), np.diff(table.indptr))
         worth = np.log(table.data * market.capacities[good] / market.largest[owner])
         budgets = market.budgets / market.total_budget
-        return cls(np.maximum(worth, LOG_OF_ZERO), good, table.indptr.astype(np.int64), budgets)
+        return cls(np.maximum(worth, kernels.LOG_OF_ZERO), good, table.indptr.astype(np.int64), budgets)
 
     def respond(self, state: State) -> tuple[Floats, float]:
         """Let every buyer bid on the goods listed."""
         prices = np.empty(len(state.weights))
-        linear = respond_lists(
+        linear = kernels.respond_lists(
             self.worth, self.good, self.starts, state.theta, state.weights, self.budgets, self.bids, prices
         )
         return prices, linear
 
     def bound_and_welfare(self, state: State, log_prices: Floats) -> tuple[float, float]:
         """Return (bound, welfare) of the bids of the last response."""
-        bound, welfare = list_bound_and_welfare(self.worth, self.good, self.starts, self.budgets, log_prices, self.bids)
+        bound, welfare = kernels.list_bound_and_welfare(
+            self.worth, self.good, self.starts, self.budgets, log_prices, self.bids
+        )
         return bound, welfare
 
     def bound(self, log_prices: Floats) -> float:

@@ -63,15 +63,9 @@ def respond_table(worth: Floats, theta: float, weights: Floats, budgets: Floats,
 
 @compiled(fastmath=True)
 def respond_lists(
-    worth: Floats,
-    good: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    theta: float,
-    weights: Floats,
-    budgets: Floats,
-    bids: Floats,
-    prices: Floats,
-) -> float:
+    worth: Floats, good: NDArray[np.int32], starts: NDArray[np.int64], theta: float, weights: Floats, budgets: Floats,
+    bids: Floats, prices: Floats,
+) -> float:  # fmt: skip
     """Do the same for lists; `bids` holds all of them, in the order of `worth`."""
     linear = 0.0
     prices[:] = 0.0
@@ -98,13 +92,7 @@ def respond_lists(
 
 @compiled(fastmath=True)
 def table_bound_and_welfare(
-    worth: Floats,
-    theta: float,
-    weights: Floats,
-    budgets: Floats,
-    log_prices: Floats,
-    bids: Floats,
-    gains: Floats,
+    worth: Floats, theta: float, weights: Floats, budgets: Floats, log_prices: Floats, bids: Floats, gains: Floats
 ) -> tuple[float, float]:
     """Return (bound, welfare) of prices and of the goods that the bids buy, both short of ``sum B log B``.
 
@@ -133,12 +121,7 @@ def table_bound_and_welfare(
 
 @compiled(fastmath=True)
 def list_bound_and_welfare(
-    worth: Floats,
-    good: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    budgets: Floats,
-    log_prices: Floats,
-    bids: Floats,
+    worth: Floats, good: NDArray[np.int32], starts: NDArray[np.int64], budgets: Floats, log_prices: Floats, bids: Floats
 ) -> tuple[float, float]:
     """Do the same for lists and their bids; the bound holds only if the lists omit no better good."""
     bound, welfare = 0.0, 0.0
@@ -171,16 +154,9 @@ def best_table(worth: Floats, log_prices: Floats, budgets: Floats) -> float:
 
 @compiled(fastmath=True)
 def count_near(
-    worth: Floats,
-    theta: float,
-    weights: Floats,
-    budgets: Floats,
-    log_prices: Floats,
-    depth: float,
-    bids: Floats,
-    floors: Floats,
-    counts: NDArray[np.int64],
-) -> None:
+    worth: Floats, theta: float, weights: Floats, budgets: Floats, log_prices: Floats, depth: float, bids: Floats,
+    floors: Floats, counts: NDArray[np.int64],
+) -> None:  # fmt: skip
     """Count the relevant bids of each buyer: within exp(-depth) of the buyer's largest, or of the good's price.
 
     `floors` receives, per buyer, ``theta log u - weights`` of the buyer's least relevant bid, and in its second row the
@@ -205,15 +181,9 @@ def count_near(
 
 @compiled()
 def list_near(
-    worth: Floats,
-    theta: float,
-    weights: Floats,
-    log_prices: Floats,
-    floors: Floats,
-    starts: NDArray[np.int64],
-    kept: Floats,
-    good: NDArray[np.int32],
-) -> None:
+    worth: Floats, theta: float, weights: Floats, log_prices: Floats, floors: Floats, starts: NDArray[np.int64],
+    kept: Floats, good: NDArray[np.int32],
+) -> None:  # fmt: skip
     """Fill the lists that `count_near` counted."""
     for i in range(worth.shape[0]):
         row = worth[i]

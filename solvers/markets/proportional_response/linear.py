@@ -12,7 +12,7 @@ import numpy as np
 from ....formulations.arrays import Floats
 from ...deadline import Deadline
 from .bids import LEAST_SHARE, Entries, Lists, State
-from .unit_costs import Report
+from .price_path import Report
 
 Variant = Literal["accelerated", "plain"]
 VARIANTS: tuple[Variant, ...] = ("accelerated", "plain")
@@ -57,14 +57,7 @@ class Outcome:
 
 
 def respond(
-    entries: Entries,
-    start: State,
-    *,
-    variant: Variant,
-    gap: float,
-    deadline: Deadline,
-    max_rounds: int,
-    report: Report,
+    entries: Entries, start: State, *, variant: Variant, gap: float, deadline: Deadline, max_rounds: int, report: Report
 ) -> Outcome:
     """Run rounds until the gap, the time or the rounds end.
 
@@ -81,8 +74,6 @@ def respond(
         momentum anew when the potential rises, and omits irrelevant bids from most rounds.
     gap : float
         Tolerance of (D - P) / sum B.
-    deadline : Deadline
-    max_rounds : int
     report : callable
         Called at every check with (round, bound, welfare, found), bound and welfare short of ``sum B log B`` and for
         budgets of sum 1; found() returns the best shares and the best prices.
@@ -124,15 +115,14 @@ class _Rounds:
             potential, last = now, self.last
             late = deadline.passed
             if number >= next_check or late or number == max_rounds:
-                next_check = (
-                    number + max(CHECK_ROUNDS, int(CHECK_SHARE * number)) if number >= CHECK_ROUNDS else number + 5
-                )
+                wait = max(CHECK_ROUNDS, int(CHECK_SHARE * number)) if number >= CHECK_ROUNDS else 5
+                next_check = number + wait
                 self._check_gap(point, prices, log_prices, gap, number, last=late or number == max_rounds)
                 if self.bound - self.welfare <= gap or late:
                     break
             if self.accelerated and point.theta >= LIST_GROWTH * self.listed_at:
-                self._list(point, log_prices)
-                potential = math.inf
+                self.entries = self.all.narrowed(point, log_prices, LIST_SHARE) or self.all
+                self.listed_at, potential = point.theta, math.inf
             self.last = State(point.theta + 1.0, point.weights + log_prices)
             self.state = point
             point = self.last
@@ -177,12 +167,6 @@ class _Rounds:
         if bound < self.bound or not self.prices.size:
             self.bound, self.prices = bound, prices
         self.report(number, self.bound, self.welfare, self.found)
-
-    def _list(self, point: State, log_prices: Floats) -> None:
-        """Make new lists of the relevant bids, if they are few."""
-        lists = self.all.narrowed(point, log_prices, LIST_SHARE)
-        self.entries = self.all if lists is None else lists
-        self.listed_at = point.theta
 
 
 def _shares(entries: Entries, point: State, prices: Floats, bids: Floats | None) -> Any:

@@ -10,8 +10,7 @@ import numpy as np
 from ....formulations.arrays import Floats
 from ....formulations.markets.volatile import VolatileFisherMarket
 from ...deadline import Deadline
-from .price_path import PathOutcome
-from .unit_costs import Report
+from .price_path import PathOutcome, Report
 
 # Rounds between two checks of the bound.
 LOOK_ROUNDS = 10
@@ -66,7 +65,7 @@ def respond_rounds(
             proved = market.bound_at(money / market.capacities)
             if proved < bound or number == 0:
                 bound, prices = proved, money / market.capacities
-            report(number, bound, welfare, partial(_pair, shares, prices))
+            report(number, bound, welfare, partial(tuple, (shares, prices)))
             if bound - welfare <= gap * market.total_budget or late:
                 break
         answer = _claimed(claims, budgets)
@@ -74,11 +73,7 @@ def respond_rounds(
             answer = _claimed(bids ** (1.0 - damping) * answer**damping, budgets)
         bids = answer
     return PathOutcome(
-        allocation=shares,
-        prices=prices,
-        gap=(bound - welfare) / market.total_budget,
-        steps=number,
-        out_of_time=late,
+        allocation=shares, prices=prices, gap=(bound - welfare) / market.total_budget, steps=number, out_of_time=late
     )
 
 
@@ -86,7 +81,3 @@ def _claimed(claims: Floats, budgets: Floats) -> Floats:
     """Return the budgets split in proportion to claims."""
     total = claims.sum(axis=(1, 2), keepdims=True)
     return np.asarray(budgets * (claims / np.where(total > 0, total, 1.0)))
-
-
-def _pair(allocation: Floats, prices: Floats) -> tuple[Floats, Floats]:
-    return allocation, prices

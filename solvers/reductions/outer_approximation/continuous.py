@@ -12,16 +12,8 @@ from ....formulations.arrays import Floats
 from ....formulations.program.model import Program
 from ...backend import Answer, Claim
 from ...result import Limit
-from .feasibility import (
-    LOG_ARGUMENT_TOLERANCE,
-    UNDECIDED,
-    WORTH,
-    interior_program,
-    log_argument_tolerance,
-    recession_program,
-)
+from . import relaxation
 from .points import FAR_BELOW, REACH, Tangents, Terms, first_grid, further_down, window_points
-from .relaxation import OuterProgram
 from .state import FINEST_TOLERANCE, PATIENCE, Inner, Proof, Record
 
 # Ratio of the first grid, and of the grid outside the windows after the first round.
@@ -41,8 +33,6 @@ class ContinuousRounds:
 
     Parameters
     ----------
-    inner : Inner
-    program : Program
     share : float
         Share of the requested gap at which the rounds stop.
     tangents : Tangents, optional
@@ -79,7 +69,9 @@ class ContinuousRounds:
         """Continue until the gap is closed, a limit strikes, or the rounds make no more progress."""
         record = self.record
         while not self.inner.deadline.passed:
-            outer = OuterProgram.of(self.program, self.terms, self.tangents, upper=self.upper, units=self.centre)
+            outer = relaxation.OuterProgram.of(
+                self.program, self.terms, self.tangents, upper=self.upper, units=self.centre
+            )
             answer = self.inner.solve(outer.program)
             self.inner.rounds += 1
             ended = self._read(outer, answer)
@@ -97,7 +89,7 @@ class ContinuousRounds:
                 return record.stopped(Limit.METHOD, f"tangent cuts: {PATIENCE} rounds have not halved the gap")
         return record.stopped(Limit.TIME)
 
-    def _read(self, outer: OuterProgram, answer: Answer) -> Answer | None:
+    def _read(self, outer: relaxation.OuterProgram, answer: Answer) -> Answer | None:
         """Process one round's answer; return the answer that ends the rounds, if there is one."""
         record = self.record
         proof = outer.proof(answer)
@@ -115,7 +107,7 @@ class ContinuousRounds:
         if worst > record.tolerance:
             return record.failed(answer, f"the point of a round violates the program by {worst:.3g}")
         if record.solution is None:
-            if (self.terms.log_arguments(point) > log_argument_tolerance(self.upper)).all():
+            if (self.terms.log_arguments(point) > relaxation.log_argument_tolerance(self.upper)).all():
                 record.offer(point)
             elif (ended := self._find_interior()) is not None:
                 return ended
@@ -153,7 +145,7 @@ class ContinuousRounds:
         record, terms = self.record, self.terms
         assert record.solution is not None
         best, last = terms.log_arguments(record.solution), self.tangents.last_points()
-        least = LOG_ARGUMENT_TOLERANCE * best
+        least = relaxation.LOG_ARGUMENT_TOLERANCE * best
         most = np.where(np.isfinite(self.upper), self.upper, REACH * np.maximum(last, best))
         middle = best if proof is None else terms.weights / proof[1][terms.index]
         self.centre = middle = np.clip(middle, least, np.maximum(most, least))
@@ -172,14 +164,12 @@ class ContinuousRounds:
         ended = self._find_interior() if self.record.solution is None else None
         if ended is not None:
             return ended
-        program = recession_program(self.program, self.terms)
+        program = relaxation.recession_program(self.program, self.terms)
         sought = self.inner.solve(program, tolerance=FINEST_TOLERANCE)
         if sought.values is None:
             return self.record.failed(sought, sought.message or "boundedness of the objective was not decided")
-        if (
-            program.residuals_at(sought.values).worst <= LOG_ARGUMENT_TOLERANCE
-            and program.objective_at(sought.values) > WORTH
-        ):
+        worst, gain = program.residuals_at(sought.values).worst, program.objective_at(sought.values)
+        if worst <= relaxation.LOG_ARGUMENT_TOLERANCE and gain > relaxation.WORTH:
             message = "the objective is unbounded along a direction that rows, bounds and logarithms allow"
             return Answer(claim=Claim.UNBOUNDED, message=message)
         if answer.claim is Claim.INFEASIBLE:
@@ -193,13 +183,13 @@ class ContinuousRounds:
 
     def _find_interior(self) -> Answer | None:
         """Find a first point with every logarithm defined; return the answer that ends the rounds if there is none."""
-        program = interior_program(self.program, self.terms, self.upper)
+        program = relaxation.interior_program(self.program, self.terms, self.upper)
         answer = self.inner.solve(program, tolerance=FINEST_TOLERANCE)
         if answer.claim is Claim.INFEASIBLE:
             return Answer(claim=Claim.INFEASIBLE, message=answer.message, ray=self._own_ray(answer))
         if answer.values is None:
-            return self.record.failed(answer, answer.message or UNDECIDED)
-        if answer.claim is Claim.SOLVED and answer.values[-1] <= LOG_ARGUMENT_TOLERANCE:
+            return self.record.failed(answer, answer.message or relaxation.UNDECIDED)
+        if answer.claim is Claim.SOLVED and answer.values[-1] <= relaxation.LOG_ARGUMENT_TOLERANCE:
             message = "no point satisfies the rows with every log argument above 0"
             return Answer(claim=Claim.INFEASIBLE, message=message)
         self.record.offer(answer.values[:-1])

@@ -14,9 +14,8 @@ from ....formulations.program.model import Program
 from ...backend import Answer, Claim
 from ...result import Limit
 from .continuous import FINE_RATIO, ContinuousRounds
-from .feasibility import LOG_ARGUMENT_TOLERANCE, UNDECIDED, interior_program, log_argument_tolerance
 from .points import FAR_BELOW, LEAST, Terms, first_grid, further_down, window_points
-from .relaxation import OuterProgram
+from .relaxation import LOG_ARGUMENT_TOLERANCE, UNDECIDED, OuterProgram, interior_program, log_argument_tolerance
 from .state import FINEST_TOLERANCE, GAP_SHARE, Inner, Record
 
 # Gap of the first integer program, as a share of the bound or the sum of weights, and of later ones, as a share of the
@@ -36,7 +35,6 @@ class IntegerRounds:
     ----------
     inner : Inner
         A backend that reads no LPs skips the relaxation, and its integer points are used as they are.
-    program : Program
     report : callable
         Called with the record after each round, and for each better point within a round.
     """
@@ -70,7 +68,8 @@ class IntegerRounds:
         while ended is None and not inner.deadline.passed:
             known = len(self.tangents.point)
             finest = GAP_SHARE * inner.allowed(record.objective)
-            wanted = max(finest, NEXT_GAP * record.gap if math.isfinite(record.gap) else self._first_gap())
+            size = max(float(self.terms.weights.sum()), abs(record.bound) if math.isfinite(record.bound) else 0.0)
+            wanted = max(finest, NEXT_GAP * record.gap if math.isfinite(record.gap) else FIRST_GAP * size)
             wanted *= self._insistence
             outer = OuterProgram.of(
                 self.program, self.terms, self.tangents, upper=self.upper, units=self.centre, least=self.least
@@ -85,10 +84,6 @@ class IntegerRounds:
             if (record.end_round() or spent) and ended is None:
                 ended = record.stopped(Limit.METHOD, "tangent cuts: further rounds do not close the gap")
         return ended or record.stopped(Limit.TIME)
-
-    def _first_gap(self) -> float:
-        bound = self.record.bound
-        return FIRST_GAP * max(float(self.terms.weights.sum()), abs(bound) if math.isfinite(bound) else 0.0)
 
     def _relax(self) -> Answer | None:
         """Take bound and tangents of the continuous relaxation; return the answer that ends the rounds, if any."""
@@ -111,11 +106,11 @@ class IntegerRounds:
 
     def _solve(self, outer: OuterProgram, wanted: float) -> Answer:
         record, n = self.record, self.program.num_columns
-        start = None
-        if record.solution is not None:
-            start = outer.completed(record.solution)
-        elif self.partial is not None:
-            start = outer.completed(self.partial)
+        known = self.partial if record.solution is None else record.solution
+        if known is not None and "warm_start" in self.inner.backend.supported_options:
+            start = outer.completed(known)
+        else:
+            start = None
 
         def on_inner_progress(objective: float | None, bound: float, incumbent: Floats | None = None) -> None:
             best = record.objective
@@ -128,12 +123,9 @@ class IntegerRounds:
 
         scale = self.inner.problem.gap_scale(record.objective if record.solution is not None else record.bound)
         self.rounds += 1
+        relative, absolute = min(1.0, wanted / scale) if math.isfinite(scale) else 0.0, wanted * outer.scale
         return self.inner.solve(
-            outer.program,
-            rel_gap=min(1.0, wanted / scale) if math.isfinite(scale) else 0.0,
-            abs_gap=wanted * outer.scale,
-            start=start if "warm_start" in self.inner.backend.supported_options else None,
-            on_progress=on_inner_progress,
+            outer.program, rel_gap=relative, abs_gap=absolute, start=start, on_progress=on_inner_progress
         )
 
     def _read(self, outer: OuterProgram, answer: Answer, wanted: float) -> Answer | None:
@@ -205,9 +197,8 @@ class IntegerRounds:
             return None
         program = interior_program(self.program, self.terms, self.upper)
         answer = self.inner.solve(program, tolerance=FINEST_TOLERANCE if self._linear else None)
-        nowhere = (
-            answer.values is not None and answer.claim is Claim.SOLVED and answer.values[-1] <= LOG_ARGUMENT_TOLERANCE
-        )
+        solved = answer.values if answer.claim is Claim.SOLVED else None
+        nowhere = solved is not None and solved[-1] <= LOG_ARGUMENT_TOLERANCE
         if nowhere or answer.claim is Claim.INFEASIBLE:
             message = "no integer point satisfies the rows with every log argument above 0"
             return Answer(claim=Claim.INFEASIBLE, message=message)

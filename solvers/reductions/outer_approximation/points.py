@@ -198,9 +198,8 @@ def geometric(low: Floats, high: Floats, ratio: float, most: int) -> Tangents:
     high = np.maximum(high, low)
     counts = np.clip(np.ceil(np.log(high / low) / math.log(ratio)) + 1, 1, most).astype(np.int64)
     term = np.repeat(np.arange(len(low)), counts)
-    rank = np.arange(len(term)) - np.repeat(starts_of(counts)[:-1], counts)
     steps = counts[term] - 1
-    return Tangents(term, high[term] * (low / high)[term] ** ((steps - rank) / np.maximum(steps, 1)))
+    return Tangents(term, high[term] * (low / high)[term] ** ((steps - ranks(counts)) / np.maximum(steps, 1)))
 
 
 def further_down(tangents: Tangents, log_arguments: Floats, least: Floats) -> Floats:
@@ -240,3 +239,8 @@ def is_last(term: Indices) -> NDArray[np.bool_]:
 def starts_of(lengths: Indices) -> Indices:
     """Return the starts of parts of these lengths, and the end of the last one."""
     return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)))
+
+
+def ranks(lengths: Indices) -> Indices:
+    """Return the place of each element within its part, of parts of these lengths."""
+    return np.arange(int(lengths.sum())) - np.repeat(starts_of(lengths)[:-1], lengths)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ....formulations.arrays import Floats
 from ....formulations.program.data import ProblemClass
@@ -13,8 +12,8 @@ from ...backend import Answer, Backend, Claim, Progress, Task
 from ...deadline import Deadline
 from ...options import Options
 from .continuous import ContinuousRounds
-from .feasibility import interior_program
 from .mixed_integer import IntegerRounds
+from .relaxation import interior_program
 from .state import Inner, Record
 
 
@@ -28,7 +27,6 @@ def solve_by_tangents(backend: Backend, task: Task, options: Options, on_progres
 
     Parameters
     ----------
-    backend : Backend
     task : Task
         A task with log terms; its start may be incomplete.
     options : Options
@@ -37,25 +35,19 @@ def solve_by_tangents(backend: Backend, task: Task, options: Options, on_progres
     on_progress : Progress
         Called after each round, and with an integer program's better incumbents.
     """
-    program = task.program
-    assert program is not None
+    program = task.stated_program
 
     def report(record: Record) -> None:
         on_progress(None if record.solution is None else record.objective, record.bound, record.solution)
 
     inner = Inner(backend, Deadline.of(options), task.problem)
-    rounds: ContinuousRounds | IntegerRounds
-    if program.problem_class is ProblemClass.MILOG:
-        rounds = IntegerRounds(inner, program, report=report)
-    else:
-        rounds = ContinuousRounds(inner, program, report=report)
+    kind = IntegerRounds if program.problem_class is ProblemClass.MILOG else ContinuousRounds
+    rounds: ContinuousRounds | IntegerRounds = kind(inner, program, report=report)
     warm_start_note = () if task.start is None else (_begin(rounds, task.start),)
     answer = rounds.run()
-    count = f"{len(rounds.tangents.point)} cuts"
-    if isinstance(rounds, IntegerRounds):
-        made = f"tangent cuts: {rounds.rounds} integer and {inner.rounds} continuous rounds, {count}"
-    else:
-        made = f"tangent cuts: {inner.rounds} rounds, {count}"
+    integer = f"{rounds.rounds} integer and " if isinstance(rounds, IntegerRounds) else ""
+    continuous = "continuous " if integer else ""
+    made = f"tangent cuts: {integer}{inner.rounds} {continuous}rounds, {len(rounds.tangents.point)} cuts"
     return replace(answer, notes=(made, *warm_start_note, *inner.notes))
 
 
@@ -70,7 +62,10 @@ def _begin(rounds: ContinuousRounds | IntegerRounds, start: Floats) -> str:
         if isinstance(rounds, IntegerRounds) and not (linear and given[program.integer].all()):
             rounds.partial = start
             return f"{note}, {inner.backend.name} completes the rest in the first integer program"
-        answer = _completed(rounds, start, given)
+        # A point that maximises the least log argument among those with the given columns.
+        lower, upper = np.where(given, start, program.lower), np.where(given, start, program.upper)
+        fixed = replace(program, lower=lower, upper=upper, integer=np.zeros(len(start), dtype=bool))
+        answer = inner.solve(interior_program(fixed, rounds.terms, rounds.upper))
         if answer.values is None:
             none = answer.claim is Claim.INFEASIBLE
             return f"{note}, {'which no others complete' if none else 'the rest not found in time'}: dropped"
@@ -81,15 +76,3 @@ def _begin(rounds: ContinuousRounds | IntegerRounds, start: Floats) -> str:
         return f"{note} gives a logarithm no positive argument: dropped"
     rounds.begin_at(record.solution)
     return f"{note} accepted, objective {record.objective:.12g}"
-
-
-def _completed(rounds: ContinuousRounds | IntegerRounds, start: Floats, given: NDArray[np.bool_]) -> Answer:
-    """Find a point that maximises the least log argument among those with the given columns."""
-    program = rounds.program
-    fixed = replace(
-        program,
-        lower=np.where(given, start, program.lower),
-        upper=np.where(given, start, program.upper),
-        integer=np.zeros(len(start), dtype=bool),
-    )
-    return rounds.inner.solve(interior_program(fixed, rounds.terms, rounds.upper))

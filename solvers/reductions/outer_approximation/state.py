@@ -141,12 +141,6 @@ class Record(Incumbent[Floats, Proof]):
         """Return the best point and bound as an answer."""
         duals, slopes, reduced = self.proof or (None, None, None)
         return Answer(
-            claim=claim,
-            limit=limit,
-            message=message,
-            values=self.solution,
-            bound=self.bound if math.isfinite(self.bound) else None,
-            duals=duals,
-            slopes=slopes,
-            reduced_costs=reduced,
-        )
+            claim=claim, limit=limit, message=message, values=self.solution,
+            bound=self.bound if math.isfinite(self.bound) else None, duals=duals, slopes=slopes, reduced_costs=reduced,
+        )  # fmt: skip

@@ -6,7 +6,7 @@ import pytest
 import equipoise as eq
 from equipoise.solvers.backend import Answer, Claim, Task
 from equipoise.solvers.external.highs import BACKEND as HIGHS
-from equipoise.solvers.reductions.objective_scale import raised, raising_factor
+from equipoise.solvers.reductions.run import raised, raising_factor
 
 GENERAL = [row.name for row in eq.backends() if "MILP" in row.classes]
 

@@ -7,8 +7,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.solvers.backend import Answer, Claim, Task
-from equipoise.solvers.verification.checked_solution import better_solution, check_solution
-from equipoise.solvers.verification.progress import ProgressRecorder
+from equipoise.solvers.verification.checked_solution import ProgressRecorder, better_solution, check_solution
 from equipoise.solvers.verification.verify import Verification
 
 OPTIONS = eq.Options()

@@ -11,8 +11,7 @@ import equipoise as eq
 from equipoise.formulations.window import kernels as window_kernels
 from equipoise.solvers.window import kernels as planner_kernels
 from equipoise.solvers.window.cuts import _deepest, _patterns, violated_cuts
-from equipoise.solvers.window.dual import branches, solve_dual
-from equipoise.solvers.window.rounding import rounded
+from equipoise.solvers.window.dual import branches, rounded, solve_dual
 from equipoise.validation.instances.window import random_window
 
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 import equipoise as eq
-from equipoise.solvers.verification.progress import ProgressRecorder
+from equipoise.solvers.verification.checked_solution import ProgressRecorder
 from equipoise.validation.benchmarks import solve_overhead as module
 
 

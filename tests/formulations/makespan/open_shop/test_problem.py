@@ -16,7 +16,7 @@ from optional import needs, usable
 
 import equipoise as eq
 from equipoise.formulations.makespan.open_shop.schedule import worst_fault
-from equipoise.solvers.external.ortools.intervals import whole_times
+from equipoise.solvers.external.ortools.schedule import whole_times
 
 GOOD = [[3.0, 1.0], [2.0, 4.0]]
 

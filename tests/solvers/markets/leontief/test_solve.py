@@ -8,8 +8,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.solvers.markets.leontief import scaling as leontief_scaled
-from equipoise.solvers.markets.leontief.central_path import LeontiefPath
-from equipoise.solvers.markets.leontief.linear_system import GoodsSystem
+from equipoise.solvers.markets.leontief.central_path import GoodsSystem, LeontiefPath
 from equipoise.solvers.markets.leontief.scaling import ScaledLeontief
 from equipoise.solvers.result import Limit, Reason
 from equipoise.validation.instances.markets import random_leontief_market

@@ -19,7 +19,7 @@ from equipoise.solvers.markets.proportional_response.array_api import proportion
 from equipoise.solvers.markets.proportional_response.bids import DEPTH, Lists, State, Table
 from equipoise.solvers.markets.proportional_response.linear import respond
 from equipoise.solvers.markets.proportional_response.plain import respond_rounds
-from equipoise.solvers.markets.proportional_response.unit_costs import RoundCosts
+from equipoise.solvers.markets.proportional_response.price_path import RoundCosts
 from equipoise.solvers.result import Limit, Reason
 from equipoise.validation.instances.markets import random_fisher_market
 
