@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Floats, Indices
-from ..checks import as_integers, as_reals, same_length
+from ..checks import as_integers, as_reals, refuse, same_length, store_checked
 from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
 from ..program.data import ProblemClass, Residuals
@@ -43,7 +43,7 @@ class AlloxPlan:
     prices: Floats | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "type_of", as_integers("type_of", self.type_of))
+        store_checked(self, as_integers, "type_of")
 
     @cached_property
     def _order(self) -> tuple[Indices, Indices]:
@@ -166,19 +166,14 @@ class AlloxMatching(Formulation[AlloxPlan]):
     forms = ("slots",)
 
     def __post_init__(self) -> None:
-        put = self.__dict__.__setitem__
-        put("rates", as_reals("rates", self.rates, minimum=0.0, ndim=2))
-        put("workers_of_type", as_integers("workers_of_type", self.workers_of_type, minimum=0))
-        put("steps", as_reals("steps", self.steps, minimum=0.0))
-        put("waited_s", as_reals("waited_s", self.waited_s, minimum=0.0))
+        store_checked(self, as_reals, "rates", minimum=0.0, ndim=2)
+        store_checked(self, as_integers, "workers_of_type", minimum=0)
+        store_checked(self, as_reals, "steps", "waited_s", minimum=0.0)
         same_length(steps=self.steps, waited_s=self.waited_s, rates=self.rates)
         if self.rates.shape[1] != len(self.workers_of_type):
             why = f"rates has {self.rates.shape[1]} types in its columns"
             raise InvalidInput("workers_of_type", f"{len(self.workers_of_type)} values", why)
-        nowhere = ~np.isfinite(self.times_s).any(axis=1)
-        if nowhere.any():
-            at = int(np.flatnonzero(nowhere)[0])
-            raise InvalidInput("rates", self.rates[at].tolist(), "no worker can run the job", index=at)
+        refuse("rates", ~self.runnable.any(axis=1), self.rates, "no worker can run the job")
         if not math.isfinite(len(self.steps) * float(np.where(self.runnable, self.times_s, 0.0).sum())):
             why = "too many for their rates: the sum of run times is out of range"
             raise InvalidInput("steps", float(self.steps.max()), why)

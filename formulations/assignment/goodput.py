@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Floats, Indices
-from ..checks import as_integers, as_real, as_reals
+from ..checks import as_integers, as_real, as_reals, refuse, store_checked
 from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
 from ..program.data import ProblemClass, Residuals
@@ -41,8 +41,7 @@ class GoodputPlan:
     count_of: Indices
 
     def __post_init__(self) -> None:
-        for name in ("type_of", "count_of"):
-            object.__setattr__(self, name, as_integers(name, getattr(self, name)))
+        store_checked(self, as_integers, "type_of", "count_of")
 
     @cached_property
     def speedups(self) -> Floats:
@@ -143,12 +142,9 @@ class GoodputAllocation(Formulation[GoodputPlan]):
     def __post_init__(self) -> None:
         put = self.__dict__.__setitem__
         flat = np.ndim(self.goodputs) == 2
-        goodputs = as_reals("goodputs", self.goodputs, minimum=0.0, ndim=2 if flat else 3)
-        goodputs = goodputs[:, None, :] if flat else goodputs
-        if (goodputs[:, :, 0] != 0).any():
-            job, kind = (int(i) for i in np.argwhere(goodputs[:, :, 0] != 0)[0])
-            index = (job, 0) if flat else (job, kind, 0)
-            raise InvalidInput("goodputs", float(goodputs[job, kind, 0]), "must be 0 with 0 GPUs", index=index)
+        given = as_reals("goodputs", self.goodputs, minimum=0.0, ndim=2 if flat else 3)
+        refuse("goodputs", given[..., :1] != 0, given, "must be 0 with 0 GPUs")
+        goodputs = given[:, None, :] if flat else given
         count, types, _ = goodputs.shape
         put("goodputs", goodputs)
         put("gpus", as_integers("gpus", np.atleast_1d(self.gpus), minimum=0, shape=(types,)))
@@ -164,12 +160,8 @@ class GoodputAllocation(Formulation[GoodputPlan]):
         base = self._fair_goodputs() if base is None else as_reals("base_goodputs", base, above=0.0, shape=(count,))
         put("base_goodputs", base)
         self._check_restarts(count, types)
-        bad = self.allowed & ~(np.isfinite(self.utilities))
-        if bad.any():
-            job, kind, rank = (int(i) for i in np.argwhere(bad)[0])
-            why = f"its speedup to the power {self.power:g} is out of range"
-            place = (job, rank) if flat else (job, kind, rank)
-            raise InvalidInput("goodputs", float(goodputs[job, kind, rank]), why, index=place)
+        bad = (self.allowed & ~np.isfinite(self.utilities)).reshape(given.shape)
+        refuse("goodputs", bad, given, f"its speedup to the power {self.power:g} is out of range")
 
     def _check_restarts(self, count: int, types: int) -> None:
         put = self.__dict__.__setitem__
@@ -342,9 +334,7 @@ class GoodputAllocation(Formulation[GoodputPlan]):
         if not isinstance(plan, GoodputPlan) or plan.type_of.shape != (jobs,) or plan.count_of.shape != (jobs,):
             raise InvalidInput(field, type(plan).__name__, f"must be a GoodputPlan of {jobs} jobs")
         for part, values, limit in (("type_of", plan.type_of, types), ("count_of", plan.count_of, length)):
-            if ((values < 0) | (values >= limit)).any():
-                at = int(np.flatnonzero((values < 0) | (values >= limit))[0])
-                raise InvalidInput(f"{field}.{part}", int(values[at]), f"must be in [0, {limit})", index=at)
+            refuse(f"{field}.{part}", (values < 0) | (values >= limit), values, f"must be in [0, {limit})")
 
     def __repr__(self) -> str:
         return f"<GoodputAllocation: {len(self.goodputs)} jobs, {self.gpus.tolist()} GPUs by type, p = {self.power:g}>"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Floats
-from ..checks import as_reals
+from ..checks import as_reals, refuse
 from ..errors import InvalidInput
 from ..program.data import Residuals
 from ..program.formulation import Formulation
@@ -44,11 +44,6 @@ class Market(Formulation[Equilibrium], ABC):
 
     sense = "max"
     proves_bounds = True
-
-    @property
-    @abstractmethod
-    def kind(self) -> str:
-        """The name under which backends list it."""
 
     @property
     @abstractmethod
@@ -270,9 +265,7 @@ class Market(Formulation[Equilibrium], ABC):
             units = as_reals("capacities", capacities, above=0.0, shape=goods, ndim=len(goods))
         with np.errstate(over="ignore"):
             overflow = ~np.isfinite(total / units)
-        if overflow.any():
-            at = tuple(int(place) for place in np.argwhere(overflow)[0])
-            raise InvalidInput("capacities", float(units[at]), "too small: its price would be infinite", index=at)
+        refuse("capacities", overflow, units, "too small: its price would be infinite")
         object.__setattr__(self, "capacities", units)
 
 

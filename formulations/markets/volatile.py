@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Floats
-from ..checks import as_real, as_reals
+from ..checks import as_real, as_reals, refuse
 from ..errors import InvalidInput, UnsupportedProblem
 from ..program.builder import ProgramBuilder
 from ..program.data import ProblemClass
@@ -106,10 +106,7 @@ class VolatileFisherMarket(Market):
         object.__setattr__(self, field, data)
         object.__setattr__(self, "rho", self._checked_rho())
         self._set_budgets(self.budgets, self.capacities, count, (resources, rounds))
-        active = self.active.any(axis=1)
-        if not active.all():
-            index = int(np.flatnonzero(~active)[0])
-            raise InvalidInput(field, 0.0, "the buyer needs a round with a positive entry", index=index)
+        refuse(field, ~self.active.any(axis=1), np.zeros(count), "the buyer needs a round with a positive entry")
         self._check_yields(field)
 
     def _check_yields(self, field: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Floats, Indices
-from ..checks import as_real
+from ..checks import as_real, refuse
 from ..errors import InvalidInput
 from .data import NO_ROWS, Csr, Sense
 from .model import Program
@@ -106,13 +106,9 @@ class ProgramBuilder:
         if self._sense != "max":
             raise InvalidInput("sense", self._sense, "log terms are concave: sense must be 'max'")
         weight = np.atleast_1d(np.asarray(weights, dtype=np.float64)).ravel()
-        if not np.isfinite(weight).all() or (weight < 0).any():
-            at = int(np.flatnonzero(~(weight >= 0) | np.isinf(weight))[0])
-            raise InvalidInput("weights", weight[at], "log weights must be finite and at least 0", index=at)
+        refuse("weights", ~(weight >= 0) | np.isinf(weight), weight, "log weights must be finite and at least 0")
         offset = _spread("offsets", offsets, weight.shape)
-        if not np.isfinite(offset).all():
-            at = int(np.flatnonzero(~np.isfinite(offset))[0])
-            raise InvalidInput("offsets", offset[at], "must be finite", index=at)
+        refuse("offsets", ~np.isfinite(offset), offset, "must be finite")
         self._log_entries += [self._entry("logs", term, weight.size, self._num_logs) for term in terms]
         self._num_logs += weight.size
         self._log_data.append((weight, offset))
@@ -177,9 +173,7 @@ class ProgramBuilder:
         except ValueError:
             raise InvalidInput(name, (row.shape, column.shape, value.shape), "terms do not broadcast") from None
         value = value.ravel().astype(np.float64)
-        if not np.isfinite(value).all():
-            at = int(np.flatnonzero(~np.isfinite(value))[0])
-            raise InvalidInput(name, value[at], "coefficients must be finite", index=at)
+        refuse(name, ~np.isfinite(value), value, "coefficients must be finite")
         for part, count, what in ((row, rows, "row"), (column, self._num_columns, "column")):
             if part.size and (part.dtype.kind not in "iu" or part.min() < 0 or part.max() >= count):
                 raise InvalidInput(name, what, f"{what} indices must be whole numbers in [0, {count})")

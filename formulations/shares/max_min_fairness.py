@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Floats, Indices
-from ..checks import as_flag, as_reals, same_length
+from ..checks import as_flag, as_reals, refuse, same_length, store_checked
 from ..program.data import ProblemClass, Residuals
 from .levels import LevelShares
 from .polytope import GpuShares
@@ -82,9 +82,9 @@ class MaxMinFairness(LevelShares):
         weights = as_reals("weights", given, above=0.0)
         same_length(weights=weights, rates=self.rates)
         object.__setattr__(self, "weights", weights)
-        for name in ("agnostic", "water_filling"):
-            object.__setattr__(self, name, as_flag(name, getattr(self, name)))
-        _check_worth(self.worth, "weights", self.weights)
+        store_checked(self, as_flag, "agnostic", "water_filling")
+        bad = ~((self.highest > 0) & np.isfinite(self.highest))
+        refuse("weights", bad, weights, "its quotient is out of the range of numbers")
 
     @property
     def kind(self) -> str:
@@ -163,14 +163,3 @@ class MaxMinFairness(LevelShares):
             if least <= settled:
                 break
         return least
-
-
-def _check_worth(worth: Floats, field: str, values: Floats) -> None:
-    """Raise InvalidInput where the quotient left the range of doubles."""
-    from ..errors import InvalidInput
-
-    most = worth.max(axis=1)
-    bad = ~((most > 0) & np.isfinite(most))
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise InvalidInput(field, float(values[at]), "its quotient is out of the range of numbers", index=at)

@@ -10,8 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Floats, Indices
-from ..checks import as_reals, same_length
-from ..errors import InvalidInput
+from ..checks import as_reals, refuse, same_length
 from ..program.data import Residuals
 from .levels import LevelShares
 from .polytope import GpuShares
@@ -67,16 +66,8 @@ class MinTotalDuration(LevelShares):
         steps = as_reals("steps", self.steps, above=0.0)
         same_length(steps=steps, rates=self.rates)
         object.__setattr__(self, "steps", steps)
-        most = self.highest
-        bad = ~((most > 1e-300) & (most < 1e300))
-        if bad.any():
-            at = int(np.argmax(bad))
-            raise InvalidInput("steps", float(steps[at]), "its run time is out of the range of numbers", index=at)
-
-    @property
-    def kind(self) -> str:
-        """The name by which backends list it."""
-        return "MinTotalDuration"
+        bad = ~((self.highest > 1e-300) & (self.highest < 1e300))
+        refuse("steps", bad, steps, "its run time is out of the range of numbers")
 
     @cached_property
     def worth(self) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Floats, Indices
-from ..checks import as_integers, as_reals, same_length
+from ..checks import as_integers, as_reals, refuse, same_length
 from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
 from ..program.data import Residuals
@@ -110,8 +110,8 @@ class SharePolytope(Formulation[GpuShares], ABC):
         if rates.shape[1] != len(gpus):
             raise InvalidInput("gpus", f"{len(gpus)} values", f"rates has {rates.shape[1]} types in its columns")
         fastest = rates.max(axis=1)
-        if runs and not (fastest > 0).all():
-            raise InvalidInput("rates", 0.0, "the job can run on no type of GPU", index=int(np.argmin(fastest > 0)))
+        if runs:
+            refuse("rates", fastest == 0, fastest, "the job can run on no type of GPU")
         for name, value in (("rates", rates), ("gangs", gangs), ("gpus", gpus)):
             object.__setattr__(self, name, value)
 

@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import LARGEST_INTEGER
+from ..checks import LARGEST_INTEGER, refuse
 from ..errors import InvalidInput
-from .jobs import LONGEST_REGIME, JobColumns, WindowJob, marked, named_as_jobs, refuse
+from .jobs import LONGEST_REGIME, JobColumns, WindowJob, marked, named_as_jobs
 from .settings import WindowSettings
 from .tables import Tables, tabulate
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Floats, Indices
-from ..checks import as_ids, as_integers, as_reals, same_length
+from ..checks import as_ids, as_integers, as_reals, refuse, same_length
 from ..errors import InvalidInput
 
 # Tolerance, relative to the total epochs, on the sum of the regimes' epochs, because sums of decimals are rounded.
@@ -251,10 +251,3 @@ def _checked_jobs(jobs: Any) -> Sequence[WindowJob]:
                 raise InvalidInput("jobs.regimes", type(regime).__name__, "must be a Regime", index=(j, k))
     checked: Sequence[WindowJob] = jobs
     return checked
-
-
-def refuse(name: str, bad: NDArray[np.bool_], values: NDArray[Any], why: str) -> None:
-    """Raise InvalidInput for the first bad value of a column, if any."""
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
-        raise InvalidInput(name, values[at].item(), why, index=at)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...formulations.arrays import Indices
 from ...formulations.assignment.allox import AlloxMatching
-from ...formulations.checks import as_flag, as_real
+from ...formulations.checks import as_flag, as_real, store_checked
 from ...simulation.rounds.policy import Evidence, RoundJob, RoundState, Shares
 from ...solvers.solve import solve
 from .equal_share import usable_rates
@@ -50,8 +50,8 @@ class AlloxPolicy(SolvedShares):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.alpha = as_real("alpha", self.alpha, minimum=0.0, maximum=1.0)
-        self.keep_wide = as_flag("keep_wide", self.keep_wide)
+        store_checked(self, as_real, "alpha", minimum=0.0, maximum=1.0)
+        store_checked(self, as_flag, "keep_wide")
 
     def decide(self, state: RoundState) -> Shares:
         """Return the share 1 / g for every job with a GPU, on that GPU's type, and 0 for waiting jobs."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...formulations.arrays import Floats
-from ...formulations.checks import as_flag, as_real, as_reals
+from ...formulations.checks import as_flag, as_real, as_reals, store_checked
 from ...formulations.errors import InvalidInput
 from ...formulations.shares.max_min_fairness import MaxMinFairness
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
@@ -69,10 +69,9 @@ class SolvedShares(ABC):
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        self.interval_s = as_real("interval_s", self.interval_s, minimum=0.0)
-        self.rel_gap = as_real("rel_gap", self.rel_gap, minimum=0.0)
+        store_checked(self, as_real, "interval_s", "rel_gap", minimum=0.0)
         if self.time_limit is not None:
-            self.time_limit = as_real("time_limit", self.time_limit, minimum=0.0)
+            store_checked(self, as_real, "time_limit", minimum=0.0)
         if self.backend != "auto":
             find_backend(self.backend)
 
@@ -124,8 +123,7 @@ class MaxMinFairnessPolicy(SolvedShares):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.agnostic = as_flag("agnostic", self.agnostic)
-        self.water_filling = as_flag("water_filling", self.water_filling)
+        store_checked(self, as_flag, "agnostic", "water_filling")
 
     def problem(self, state: RoundState) -> MaxMinFairness:
         """Return the program over the jobs present."""
@@ -167,7 +165,7 @@ class MaxSumThroughputPolicy(SolvedShares):
             given = "costs_per_s" if self.budget_per_s is None else "budget_per_s"
             raise InvalidInput(given, getattr(self, given), "costs_per_s and budget_per_s go together")
         if self.budget_per_s is not None:
-            self.budget_per_s = as_real("budget_per_s", self.budget_per_s, minimum=0.0)
+            store_checked(self, as_real, "budget_per_s", minimum=0.0)
 
     def problem(self, state: RoundState) -> MaxSumThroughput:
         """Return the program over the jobs present."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.checks import as_flag, as_integer, as_real
+from ...formulations.checks import as_flag, as_integer, as_real, store_checked
 from ...formulations.errors import InvalidInput
 from ...simulation.job_state import JobState
 from ...simulation.rounds.policy import Evidence, RoundState, Schedule
@@ -78,13 +78,10 @@ class ArtifactPolicy:
     _contention: _ContentionIntegral = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.makespan_weight = as_real("makespan_weight", self.makespan_weight, minimum=0.0)
-        self.rho_power = as_real("rho_power", self.rho_power, minimum=0.0)
-        self.most_rho = as_real("most_rho", self.most_rho, above=0.0)
-        self.rounds = as_integer("rounds", self.rounds, minimum=1, maximum=1_000)
-        self.reactive = as_flag("reactive", self.reactive)
-        self.rel_gap = as_real("rel_gap", self.rel_gap, minimum=0.0)
-        self.time_limit = as_real("time_limit", self.time_limit, above=0.0)
+        store_checked(self, as_real, "makespan_weight", "rho_power", "rel_gap", minimum=0.0)
+        store_checked(self, as_real, "most_rho", "time_limit", above=0.0)
+        store_checked(self, as_integer, "rounds", minimum=1, maximum=1_000)
+        store_checked(self, as_flag, "reactive")
         if present_name(self.backend) == "lagrangian":
             raise InvalidInput(
                 "backend", self.backend, "solves the paper's window only; the program of the released code is a MILP"

@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ...arrays import Floats, Indices
-from ...checks import as_flag, as_integer, as_integers, same_length
+from ...checks import as_flag, as_integer, as_integers, refuse, same_length, store_checked
 from ...errors import InvalidInput
 from ...program.builder import ProgramBuilder
 from ...program.data import ProblemClass, Residuals
@@ -71,14 +70,12 @@ class GangMakespan(Formulation[GangSchedule]):
     reference: ClassVar[str] = "Zheng et al., Shockwave, NSDI 2023, Section 8 (OSSP)"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rounds", _read("rounds", self.rounds, 0))
-        object.__setattr__(self, "gangs", _read("gangs", self.gangs, 1))
-        object.__setattr__(self, "gpus", as_integer("gpus", self.gpus, minimum=1, maximum=MOST_ROUNDS))
-        object.__setattr__(self, "preemptive", as_flag("preemptive", self.preemptive))
+        store_checked(self, as_integers, "rounds", minimum=0, maximum=MOST_ROUNDS)
+        store_checked(self, as_integers, "gangs", minimum=1, maximum=MOST_ROUNDS)
+        store_checked(self, as_integer, "gpus", minimum=1, maximum=MOST_ROUNDS)
+        store_checked(self, as_flag, "preemptive")
         same_length(rounds=self.rounds, gangs=self.gangs)
-        if (self.gangs > self.gpus).any():
-            at = int(np.flatnonzero(self.gangs > self.gpus)[0])
-            raise InvalidInput("gangs", int(self.gangs[at]), f"the cluster has {self.gpus} GPUs", index=at)
+        refuse("gangs", self.gangs > self.gpus, self.gangs, f"the cluster has {self.gpus} GPUs")
         if self.rounds.sum() > MOST_ROUNDS:
             raise InvalidInput("rounds", int(self.rounds.sum()), f"all jobs together at most {MOST_ROUNDS} rounds")
 
@@ -158,10 +155,6 @@ class GangMakespan(Formulation[GangSchedule]):
     def __repr__(self) -> str:
         how = "round-preemptive" if self.preemptive else "non-preemptive"
         return f"<GangMakespan: {len(self.rounds)} jobs, {self.gpus} GPUs, {how}>"
-
-
-def _read(name: str, values: ArrayLike, minimum: int) -> Indices:
-    return as_integers(name, values, minimum=minimum, maximum=MOST_ROUNDS)
 
 
 def _preemptive_program(problem: GangMakespan) -> Program:

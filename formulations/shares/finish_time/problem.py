@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from ...arrays import Floats, Indices
-from ...checks import as_reals, same_length
+from ...checks import as_reals, refuse, same_length, store_checked
 from ...errors import InvalidInput
 from ...program.builder import ProgramBuilder
 from ...program.data import ProblemClass, Residuals
@@ -86,10 +86,8 @@ class FinishTimeFairness(SharePolytope):
 
     def __post_init__(self) -> None:
         self._set_polytope(self.rates, self.gangs, self.gpus, runs=False)
-        put = self.__dict__.__setitem__
-        for name in ("steps", "elapsed_s", "isolated_elapsed_s"):
-            put(name, as_reals(name, getattr(self, name), minimum=0.0))
-        put("isolated_rates", as_reals("isolated_rates", self.isolated_rates, above=0.0))
+        store_checked(self, as_reals, "steps", "elapsed_s", "isolated_elapsed_s", minimum=0.0)
+        store_checked(self, as_reals, "isolated_rates", above=0.0)
         same_length(
             steps=self.steps,
             elapsed_s=self.elapsed_s,
@@ -97,10 +95,8 @@ class FinishTimeFairness(SharePolytope):
             isolated_rates=self.isolated_rates,
             rates=self.rates,
         )
-        stuck = ~self.runnable.any(axis=1) & (self.steps > 0)
-        if stuck.any():
-            at = int(np.flatnonzero(stuck)[0])
-            raise InvalidInput("rates", 0.0, "the job can run on no type of GPU", index=at)
+        fastest = self.rates.max(axis=1)
+        refuse("rates", (fastest == 0) & (self.steps > 0), fastest, "the job can run on no type of GPU")
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             bad = ~((self.isolated_s > 0) & np.isfinite(self.isolated_s) & np.isfinite(self.levels.at_best))
         if bad.any():
