@@ -164,6 +164,7 @@ class AlloxMatching(Formulation[AlloxPlan]):
     proves_bounds = True
     reference: ClassVar[str] = "Le et al., AlloX, EuroSys 2020, Section 4"
     forms = ("slots",)
+    declared_class = ProblemClass.LP
 
     def __post_init__(self) -> None:
         store_checked(self, as_reals, "rates", minimum=0.0, ndim=2)
@@ -242,11 +243,6 @@ class AlloxMatching(Formulation[AlloxPlan]):
                 costs = (np.where(able, times, 0.0)[:, None] * k + slot_prices).min(axis=1)
                 least[rows] = np.minimum(least[rows], np.where(able, costs, np.inf))
         return least
-
-    def class_of(self, form: str | None = None) -> ProblemClass:
-        """Return LP."""
-        self.check_form(form)
-        return ProblemClass.LP
 
     def program(self, form: str = "slots") -> Program:
         """Return the transport problem: ``match[j, i, k]``, one slot for each job, M_i jobs at most in each."""

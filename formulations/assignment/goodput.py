@@ -138,6 +138,7 @@ class GoodputAllocation(Formulation[GoodputPlan]):
     sense = "max"
     reference: ClassVar[str] = "Qiao et al., Pollux, OSDI 2021, Section 4.2; Jayaram Subramanya et al., Sia, SOSP 2023"
     forms = ("configurations",)
+    declared_class = ProblemClass.MILP
 
     def __post_init__(self) -> None:
         put = self.__dict__.__setitem__
@@ -287,11 +288,6 @@ class GoodputAllocation(Formulation[GoodputPlan]):
         idle = self.idle_utility * (len(self.goodputs) - len(runs))
         objective = math.fsum([*self.utilities[index].tolist(), idle]) / len(self.goodputs)
         return objective, Residuals(row=max(0.0, float((used - self.gpus).max())))
-
-    def class_of(self, form: str | None = None) -> ProblemClass:
-        """Return MILP."""
-        self.check_form(form)
-        return ProblemClass.MILP
 
     def program(self, form: str = "configurations", keep: NDArray[np.bool_] | None = None) -> Program:
         """Return the integer program with a binary for each job and configuration; `keep` selects configurations."""

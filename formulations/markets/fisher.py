@@ -68,6 +68,7 @@ class FisherMarket(Market):
 
     reference: ClassVar[str] = "Eisenberg and Gale 1959; Shockwave, Eq. 4"
     forms = ("shares",)
+    declared_class = ProblemClass.LOG
 
     def __post_init__(self) -> None:
         utilities = _checked(self.utilities)
@@ -160,11 +161,6 @@ class FisherMarket(Market):
                     np.maximum(highest, block.max(axis=0), out=highest)
                     spent += (block * (got if isinstance(got, np.ndarray) else got.toarray())).sum(axis=0)
         return min(highest, spent / self.capacities, key=self.bound_at)
-
-    def class_of(self, form: str | None = None) -> ProblemClass:
-        """Return LOG."""
-        self.check_form(form)
-        return ProblemClass.LOG
 
     def program(self, form: str = "shares") -> Program:
         """Return the program of Eisenberg and Gale over the share of each good's capacity that each buyer gets.

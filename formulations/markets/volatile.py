@@ -84,6 +84,7 @@ class VolatileFisherMarket(Market):
     productivity: Floats = None  # type: ignore[assignment]  # ones
 
     reference: ClassVar[str] = "Shockwave, Eqs 1 and 3, Theorem C.1, Appendix D"
+    declared_class = ProblemClass.LOG
 
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:
@@ -140,10 +141,6 @@ class VolatileFisherMarket(Market):
     def kind(self) -> str:
         """The name under which backends list it; it includes the family because few backends solve all families."""
         return f"VolatileFisherMarket:{self.family}"
-
-    def class_of(self, form: str | None = None) -> ProblemClass | None:
-        """Return LOG for linear and Leontief markets; None for the others, which have no program."""
-        return ProblemClass.LOG if self.forms else None
 
     @property
     def forms(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -27,12 +27,15 @@ class Formulation(ABC, Generic[PlanT]):
     forms : tuple of str
         Names of the programs, the default first. Without forms, only backends that read the formulation itself solve
         the problem.
+    declared_class : ProblemClass or None
+        Class of all its programs; None if it depends on the data or the form.
     proves_bounds : bool
         Whether a plan includes a proof of its bound (`proved_bound`). If so, `solve` accepts no other bound.
     """
 
     sense: Sense
     forms: tuple[str, ...] = ()
+    declared_class: ClassVar[ProblemClass | None] = None
     proves_bounds: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -83,9 +86,12 @@ class Formulation(ABC, Generic[PlanT]):
     def class_of(self, form: str | None = None) -> ProblemClass | None:
         """Return the class of the program in a form; None if the problem has no program.
 
-        The default builds the program. A formulation that knows the class overrides this.
+        The default is `declared_class`; if that is None, the program is built.
         """
-        return self.program(self.check_form(form)).problem_class if self.forms else None
+        if not self.forms:
+            return None
+        form = self.check_form(form)
+        return self.declared_class or self.program(form).problem_class
 
     def program_size(self, form: str | None = None) -> int | None:
         """Return the number of entries of the program in a form, without building it; None if it is not known."""

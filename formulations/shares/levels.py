@@ -33,6 +33,8 @@ class LevelShares(SharePolytope, ABC):
     the same number.
     """
 
+    declared_class = ProblemClass.LP
+
     @cached_property
     def worth(self) -> Floats:
         """Level of the job if it runs on a type for the whole time, shape (N, K)."""
@@ -67,11 +69,6 @@ class LevelShares(SharePolytope, ABC):
         first = groups.first
         limits = np.full(len(first), self.highest.min()) if caps is None else caps[first]
         return level_bound(self.worth[first], self.gangs[first], groups.counts, self.gpus, prices, limits)
-
-    def class_of(self, form: str | None = None) -> ProblemClass | None:
-        """Return LP."""
-        self.check_form(form)
-        return ProblemClass.LP
 
     def program(self, form: str = "shares") -> Program:
         """Return the linear program: the level as a share of the least `highest`, and the shares of runnable pairs.

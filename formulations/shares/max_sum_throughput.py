@@ -69,6 +69,7 @@ class MaxSumThroughput(SharePolytope):
     least_rates: Floats | None = None
 
     sense = "max"
+    declared_class = ProblemClass.LP
     reference: ClassVar[str] = "Gavel, OSDI 2020, Section 4.2"
 
     def __post_init__(self) -> None:
@@ -146,11 +147,6 @@ class MaxSumThroughput(SharePolytope):
             least = self.least[first]
             gained = -cheapest(self.rates[first], self.gangs[first], counts, effective, 1.0, least, 0.0, usage)[0]
         return math.fsum([*(prices * self.gpus), spent, gained])
-
-    def class_of(self, form: str | None = None) -> ProblemClass:
-        """Return LP."""
-        self.check_form(form)
-        return ProblemClass.LP
 
     def program(self, form: str = "shares") -> Program:
         """Return the linear program, a column for each pair that runs; rows by job are divided by its fastest rate."""

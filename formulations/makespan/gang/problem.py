@@ -67,6 +67,7 @@ class GangMakespan(Formulation[GangSchedule]):
     preemptive: bool = True
 
     sense = "min"
+    declared_class = ProblemClass.MILP
     reference: ClassVar[str] = "Zheng et al., Shockwave, NSDI 2023, Section 8 (OSSP)"
 
     def __post_init__(self) -> None:
@@ -105,11 +106,6 @@ class GangMakespan(Formulation[GangSchedule]):
         if self.preemptive:
             return packed(self.rounds, self.gangs, self.gpus, self.lower_bound)
         return listed(self.rounds, self.gangs, self.gpus)
-
-    def class_of(self, form: str | None = None) -> ProblemClass:
-        """Return MILP."""
-        self.check_form(form)
-        return ProblemClass.MILP
 
     def program(self, form: str = "time_indexed") -> Program:
         """Return the problem as a MILP over the rounds of `list_plan`.

@@ -69,7 +69,7 @@ class Levels:
             unit = self.gangs * prices[0] / self.fastest
             shares[:, 0] = speed / self.fastest
             return unit * speed, np.where(busy, unit, 0.0), shares
-        from .kernels import cheapest_mixes
+        from ..kernels import cheapest_mixes
 
         costs, growth = np.zeros(len(speed)), np.zeros(len(speed))
         cheapest_mixes(speed, self.rates, self.gangs, prices, costs, growth, shares)

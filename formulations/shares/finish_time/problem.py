@@ -83,6 +83,7 @@ class FinishTimeFairness(SharePolytope):
     sense = "min"
     reference: ClassVar[str] = "Narayanan et al., Gavel, OSDI 2020, Section 4.2; Mahajan et al., Themis, NSDI 2020"
     forms = ("tangents",)
+    declared_class = ProblemClass.LP
 
     def __post_init__(self) -> None:
         self._set_polytope(self.rates, self.gangs, self.gpus, runs=False)
@@ -139,11 +140,6 @@ class FinishTimeFairness(SharePolytope):
         """
         self.check_plan(plan)
         return max(self.levels.bracket[0], self.levels.proved(self.prices_of(plan)))
-
-    def class_of(self, form: str | None = None) -> ProblemClass:
-        """Return LP."""
-        self.check_form(form)
-        return ProblemClass.LP
 
     def program(self, form: str = "tangents") -> Program:
         """Return a linear relaxation: minimise the level, with job speeds above tangents of the required speeds."""
