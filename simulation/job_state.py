@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..formulations.checks import as_flag, as_ids, as_integer, as_real, store_checked
 from ..formulations.errors import InvalidInput
-from .profiles.modes import MODES
+from .profiles.rules import MODES
 
 # Relative tolerance of sums of epochs, which come from divisions of seconds.
 _SUM_TOLERANCE = 1e-6

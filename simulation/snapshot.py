@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..formulations.checks import as_flag, as_integer, as_real
 from ..formulations.errors import InvalidInput
 from .job_state import JobState
-from .profiles.modes import Runs
+from .profiles.rules import Runs
 from .profiles.table import Profiles
 from .traces.trace import Trace
 from .traces.trajectory import epoch_seconds, trajectory

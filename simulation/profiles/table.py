@@ -12,8 +12,7 @@ from ...formulations.checks import as_integer, as_real
 from ...formulations.errors import InvalidInput
 from .builtin import builtin_columns
 from .files import profile_columns
-from .modes import MODES, Runs
-from .rules import CriticalEpochs
+from .rules import MODES, CriticalEpochs, Runs, extend_runs
 
 Use = Literal["profile", "runtime"]
 
@@ -201,11 +200,11 @@ class Profiles:
         runs: list[tuple[int, int]] = []
         done = 0
         for first, end in sorted(critical):
-            _extend(runs, largest, first - done)
+            extend_runs(runs, largest, first - done)
             done = max(done, first)
-            _extend(runs, initial, end - done)
+            extend_runs(runs, initial, end - done)
             done = max(done, end)
-        _extend(runs, largest, total - done)
+        extend_runs(runs, largest, total - done)
         return tuple(runs)
 
     def _gns_schedule(self, model: str, initial: int, gpus: int, total: int) -> Runs:
@@ -213,19 +212,9 @@ class Profiles:
         ends = [first for first, _ in segments[1:]] + [total]
         runs: list[tuple[int, int]] = []
         for (first, size), end in zip(segments, ends, strict=True):
-            _extend(runs, size, min(end, total) - first)
+            extend_runs(runs, size, min(end, total) - first)
         if self.gns_last_epoch_returns and len(runs) > 2:
             size, epochs = runs.pop()
-            _extend(runs, size, epochs - 1)
-            _extend(runs, initial, 1)
+            extend_runs(runs, size, epochs - 1)
+            extend_runs(runs, initial, 1)
         return tuple(runs)
-
-
-def _extend(runs: list[tuple[int, int]], batch_size: int, epochs: int) -> None:
-    """Append epochs at one size, joining them to the last run if it has that size."""
-    if epochs <= 0:
-        return
-    if runs and runs[-1][0] == batch_size:
-        runs[-1] = (batch_size, runs[-1][1] + epochs)
-    else:
-        runs.append((batch_size, epochs))

@@ -24,8 +24,7 @@ from .decisions import Decisions
 from .job import RoundProgress
 from .leases import GpuLeases
 from .policy import RoundJob, RoundPolicy, RoundState
-from .records import RoundRecord
-from .result import RoundResult
+from .result import RoundRecord, RoundResult
 from .rules import RoundRules
 from .view import Clock, contention_at, halfway, round_job
 

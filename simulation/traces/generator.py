@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...formulations.checks import as_integer, as_integers, as_real, as_reals, same_length
 from ...formulations.errors import InvalidInput
-from ..profiles.modes import MODES, Runs
+from ..profiles.rules import MODES, Runs
 from ..profiles.table import Profiles
 from .trace import Trace
 

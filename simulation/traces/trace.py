@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...formulations.checks import as_ids, as_integers, as_reals, same_length
 from ...formulations.errors import InvalidInput
-from ..profiles.modes import MODES, Runs
+from ..profiles.rules import MODES, Runs
 from .file_columns import trace_columns
 from .source import TraceSource
 

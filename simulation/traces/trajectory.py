@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.errors import InvalidInput
-from ..profiles.modes import Runs
+from ..profiles.rules import Runs, extend_runs
 from ..profiles.table import Profiles
 from .trace import Trace
 
@@ -24,20 +24,20 @@ def trajectory(trace: Trace, index: int, profiles: Profiles) -> Runs:
     if trace.schedule is not None:
         joined: list[tuple[int, int]] = []
         for size, epochs in trace.schedule[index]:
-            if joined and joined[-1][0] == size:
-                joined[-1] = (size, joined[-1][1] + epochs)
-            else:
-                joined.append((size, epochs))
+            extend_runs(joined, size, epochs)
         return tuple(joined)
-    model, size = trace.model[index], int(trace.batch_size[index])
+    model, size, gpus = trace.model[index], int(trace.batch_size[index]), int(trace.num_gpus[index])
     try:
-        if trace.total_epochs is None:
-            epochs = profiles.total_epochs(model, size, int(trace.total_steps[index]))
-        else:
-            epochs = int(trace.total_epochs[index])
-        return profiles.schedule(model, size, int(trace.num_gpus[index]), trace.mode[index], epochs)
+        return profiles.schedule(model, size, gpus, trace.mode[index], total_epochs(trace, index, profiles))
     except InvalidInput as error:
         raise InvalidInput(error.field, error.value, error.why, index=index) from None
+
+
+def total_epochs(trace: Trace, index: int, profiles: Profiles) -> int:
+    """Return one job's epochs, from the trace if it has them, otherwise from its steps."""
+    if trace.total_epochs is not None:
+        return int(trace.total_epochs[index])
+    return profiles.total_epochs(trace.model[index], int(trace.batch_size[index]), int(trace.total_steps[index]))
 
 
 def epoch_seconds(trace: Trace, index: int, profiles: Profiles, runs: Runs) -> dict[int, float]:
