@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import gzip
-import math
 import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from ..formulations.checks import as_integer, as_real
 from ..formulations.errors import InvalidInput
 
 
@@ -41,29 +42,19 @@ class Row:
 
     def integer(self, column: str, minimum: int) -> int:
         """Return a cell as a whole number of at least `minimum`."""
-        value = self.cells[column]
-        try:
-            number = int(value)
-        except ValueError:
-            raise InvalidInput(column, value, f"must be a whole number ({self.location})") from None
-        if number < minimum:
-            raise InvalidInput(column, number, f"at least {minimum} ({self.location})")
-        return number
+        return int(self._checked(column, int, "must be a whole number", as_integer, minimum=minimum))
 
     def real(self, column: str, *, minimum: float | None = None, above: float | None = None) -> float:
         """Return a cell as a finite number, at least `minimum` and greater than `above`."""
+        return float(self._checked(column, float, "must be a number", as_real, minimum=minimum, above=above))
+
+    def _checked(self, column: str, read: Any, kind: str, check: Any, **limits: float | None) -> Any:
         value = self.cells[column]
         try:
-            number = float(value)
-        except ValueError:
-            raise InvalidInput(column, value, f"must be a number ({self.location})") from None
-        if not math.isfinite(number):
-            raise InvalidInput(column, number, f"must be finite ({self.location})")
-        if minimum is not None and number < minimum:
-            raise InvalidInput(column, number, f"at least {minimum:g} ({self.location})")
-        if above is not None and number <= above:
-            raise InvalidInput(column, number, f"must be greater than {above:g} ({self.location})")
-        return number
+            return check(column, read(value), **limits)
+        except ValueError as error:  # InvalidInput is one
+            value, why = (error.value, error.why) if isinstance(error, InvalidInput) else (value, kind)
+            raise InvalidInput(column, value, f"{why} ({self.location})") from None
 
 
 def read_lines(path: Path) -> list[str]:

@@ -71,9 +71,7 @@ def snapshot(trace: Trace, *, at_s: float, gpus: int, profiles: Profiles, skip_w
     total_gpus = as_integer("gpus", gpus, minimum=1)
     arrived = [index for index in range(len(trace)) if trace.arrival_s[index] <= moment]
     arrived = _without_wide(trace, arrived, total_gpus, as_flag("skip_wide", skip_wide))
-    # Numbers before text within one moment, so that the order of the input does not matter.
-    arrived.sort(key=lambda i: (trace.arrival_s[i], isinstance(trace.job_id[i], str), trace.job_id[i]))
-    jobs = [_job(trace, index, profiles) for index in arrived]
+    jobs = [_job(trace, index, profiles) for index in sorted(arrived, key=trace.arrival_rank)]
     served = _serve(trace, jobs, moment, total_gpus)
     states = []
     free = total_gpus

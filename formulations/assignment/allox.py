@@ -164,7 +164,7 @@ class AlloxMatching(Formulation[AlloxPlan]):
     proves_bounds = True
     reference: ClassVar[str] = "Le et al., AlloX, EuroSys 2020, Section 4"
     forms = ("slots",)
-    declared_class = ProblemClass.LP
+    _declared_class = ProblemClass.LP
 
     def __post_init__(self) -> None:
         store_checked(self, as_reals, "rates", minimum=0.0, ndim=2)

@@ -138,7 +138,7 @@ class GoodputAllocation(Formulation[GoodputPlan]):
     sense = "max"
     reference: ClassVar[str] = "Qiao et al., Pollux, OSDI 2021, Section 4.2; Jayaram Subramanya et al., Sia, SOSP 2023"
     forms = ("configurations",)
-    declared_class = ProblemClass.MILP
+    _declared_class = ProblemClass.MILP
 
     def __post_init__(self) -> None:
         put = self.__dict__.__setitem__

@@ -68,7 +68,7 @@ class FisherMarket(Market):
 
     reference: ClassVar[str] = "Eisenberg and Gale 1959; Shockwave, Eq. 4"
     forms = ("shares",)
-    declared_class = ProblemClass.LOG
+    _declared_class = ProblemClass.LOG
 
     def __post_init__(self) -> None:
         utilities = _checked(self.utilities)

@@ -84,7 +84,7 @@ class VolatileFisherMarket(Market):
     productivity: Floats = None  # type: ignore[assignment]  # ones
 
     reference: ClassVar[str] = "Shockwave, Eqs 1 and 3, Theorem C.1, Appendix D"
-    declared_class = ProblemClass.LOG
+    _declared_class = ProblemClass.LOG
 
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:

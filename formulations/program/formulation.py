@@ -27,15 +27,14 @@ class Formulation(ABC, Generic[PlanT]):
     forms : tuple of str
         Names of the programs, the default first. Without forms, only backends that read the formulation itself solve
         the problem.
-    declared_class : ProblemClass or None
-        Class of all its programs; None if it depends on the data or the form.
     proves_bounds : bool
         Whether a plan includes a proof of its bound (`proved_bound`). If so, `solve` accepts no other bound.
     """
 
     sense: Sense
     forms: tuple[str, ...] = ()
-    declared_class: ClassVar[ProblemClass | None] = None
+    # Class of all programs, if it is the same for all data and forms; otherwise `class_of` is overridden.
+    _declared_class: ClassVar[ProblemClass | None] = None
     proves_bounds: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -86,12 +85,12 @@ class Formulation(ABC, Generic[PlanT]):
     def class_of(self, form: str | None = None) -> ProblemClass | None:
         """Return the class of the program in a form; None if the problem has no program.
 
-        The default is `declared_class`; if that is None, the program is built.
+        Unless a subclass declares the class, the default builds the program.
         """
         if not self.forms:
             return None
         form = self.check_form(form)
-        return self.declared_class or self.program(form).problem_class
+        return self._declared_class or self.program(form).problem_class
 
     def program_size(self, form: str | None = None) -> int | None:
         """Return the number of entries of the program in a form, without building it; None if it is not known."""

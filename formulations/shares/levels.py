@@ -33,7 +33,7 @@ class LevelShares(SharePolytope, ABC):
     the same number.
     """
 
-    declared_class = ProblemClass.LP
+    _declared_class = ProblemClass.LP
 
     @cached_property
     def worth(self) -> Floats:

@@ -69,7 +69,7 @@ class MaxSumThroughput(SharePolytope):
     least_rates: Floats | None = None
 
     sense = "max"
-    declared_class = ProblemClass.LP
+    _declared_class = ProblemClass.LP
     reference: ClassVar[str] = "Gavel, OSDI 2020, Section 4.2"
 
     def __post_init__(self) -> None:

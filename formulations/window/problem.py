@@ -68,7 +68,7 @@ class ScheduleWindow(WindowData, Formulation[WindowPlan]):
 
     sense = "max"
     forms = ("counts", "time_indexed")
-    declared_class = ProblemClass.MILP
+    _declared_class = ProblemClass.MILP
     reference: ClassVar[str] = "Zheng et al., Shockwave, NSDI 2023, Eq. 11"
 
     def __repr__(self) -> str:

@@ -24,12 +24,9 @@ def admit_jobs(trace: Trace, cluster: RoundCluster) -> list[RoundProgress]:
     for trace_index, gang_gpus in enumerate(trace.num_gpus.tolist()):
         if gang_gpus > max(cluster.counts):
             have = f"the cluster has {max(cluster.counts)}" + (" of one type" if len(cluster.types) > 1 else "")
-            raise InvalidInput(
-                "num_gpus", gang_gpus, f"job {trace.job_id[trace_index]!r} is wider than {have}", index=trace_index
-            )
-    rank = sorted(
-        range(len(trace)), key=lambda i: (trace.arrival_s[i], isinstance(trace.job_id[i], str), trace.job_id[i])
-    )
+            why = f"job {trace.job_id[trace_index]!r} is wider than {have}"
+            raise InvalidInput("num_gpus", gang_gpus, why, index=trace_index)
+    rank = sorted(range(len(trace)), key=trace.arrival_rank)
     return [_job(trace, trace_index, order, cluster) for order, trace_index in enumerate(rank)]
 
 

@@ -181,9 +181,7 @@ class RoundResult(SimulationResult):
         envy_mean, envy_max = envy(self.round_shares)
         extensions, opportunities = self.lease_extensions, int((self.rounds_run - 1).sum())
         return {
-            "makespan_s": common["makespan_s"],
-            "avg_jct_s": common["avg_jct_s"],
-            "worst_ftf": common["worst_ftf"],
+            **{name: common[name] for name in ("makespan_s", "avg_jct_s", "worst_ftf")},
             "avg_ftf": float(self.ftf.mean()),
             "worst_contended_ftf": float(self.contended_ftf.max()),
             "unfair_pct": unfair[1.05],
@@ -197,9 +195,7 @@ class RoundResult(SimulationResult):
             "lease_extension_pct": 100.0 * extensions / opportunities if opportunities else 0.0,
             "restarts": int(self.restarts.sum()),
             "rounds": len(self.round_rows),
-            "calls": common["calls"],
-            "solve_s": common["solve_s"],
-            "slowest_solve_s": common["slowest_solve_s"],
+            **{name: common[name] for name in ("calls", "solve_s", "slowest_solve_s")},
             "overrun": int((self.ended_by == "overrun").sum()),
             "stalled": int((self.ended_by == "stalled").sum()),
         }

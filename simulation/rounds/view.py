@@ -78,11 +78,9 @@ def job_state(job: RoundProgress, clock: Clock, running: bool) -> JobState:
     sizes = [size for size, _ in job.regimes] + [job.batch_size]
     future = job.adaptation.future(job.batch_size, finished, total)
     life_s = clock.time_s - job.arrival_s
-    contention = (
-        (clock.contention_integral_s - job.contention_integral_at_arrival_s) / life_s
-        if life_s > 0.0
-        else clock.contention
-    )
+    contention = clock.contention
+    if life_s > 0.0:
+        contention = (clock.contention_integral_s - job.contention_integral_at_arrival_s) / life_s
     return JobState(
         id=job.id,
         gpus=job.gang_gpus,

@@ -67,7 +67,7 @@ class GangMakespan(Formulation[GangSchedule]):
     preemptive: bool = True
 
     sense = "min"
-    declared_class = ProblemClass.MILP
+    _declared_class = ProblemClass.MILP
     reference: ClassVar[str] = "Zheng et al., Shockwave, NSDI 2023, Section 8 (OSSP)"
 
     def __post_init__(self) -> None:

@@ -83,7 +83,7 @@ class FinishTimeFairness(SharePolytope):
     sense = "min"
     reference: ClassVar[str] = "Narayanan et al., Gavel, OSDI 2020, Section 4.2; Mahajan et al., Themis, NSDI 2020"
     forms = ("tangents",)
-    declared_class = ProblemClass.LP
+    _declared_class = ProblemClass.LP
 
     def __post_init__(self) -> None:
         self._set_polytope(self.rates, self.gangs, self.gpus, runs=False)
