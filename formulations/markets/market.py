@@ -29,14 +29,8 @@ class Market(Formulation[Equilibrium], ABC):
     """Buyers with budgets share goods: maximise ``sum_i B_i log U_i`` within the capacities.
 
     Every ``U_i`` is concave and homogeneous of degree one, so that the optimum is a market equilibrium and the prices
-    are the duals of the capacities (Eisenberg and Gale, 1959; Shockwave, Theorem C.1).
-
-    Attributes
-    ----------
-    budgets : ndarray of float, shape (N,)
-        Money of each buyer.
-    capacities : ndarray of float, shape of the prices
-        Units of each good.
+    are the duals of the capacities (Eisenberg and Gale, 1959; Shockwave, Theorem C.1). Budgets have shape (N,);
+    capacities have the shape of the prices.
     """
 
     budgets: Floats

@@ -41,7 +41,6 @@ def picture(allocation: Any, prices: Floats | None, weights: Floats, buyer: str 
     allocation : ndarray or csr_array of float, shape (N, K) or (N, J, T)
     prices : ndarray of float, shape (K,) or (J, T), or None
     weights : ndarray of float, shape (N,)
-        Which buyers count most: what they spend, for one.
     buyer : str
         What a buyer is called.
     """

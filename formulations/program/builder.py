@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -127,28 +128,25 @@ class ProgramBuilder:
         row_lower, row_upper = _joined(self._row_data, 2)
         log_weights, log_offsets = _joined(self._log_data, 2)
         columns, costs = _joined(self._costs, 2)
-        objective: Floats = np.bincount(columns.astype(np.int64), weights=costs, minlength=self._num_columns).astype(
-            float
-        )
-        integer = integer.astype(bool)
+        costs = np.bincount(columns.astype(np.int64), weights=costs, minlength=self._num_columns)
+        arrays: dict[str, Any] = {
+            "objective": costs.astype(np.float64),
+            "lower": lower,
+            "upper": upper,
+            "integer": integer.astype(bool),
+            "row_lower": row_lower,
+            "row_upper": row_upper,
+            "log_weights": log_weights,
+            "log_offsets": log_offsets,
+        }
         matrix, log_matrix = self._csr(self._entries, self._num_rows), self._csr(self._log_entries, self._num_logs)
-        arrays = [objective, lower, upper, integer, row_lower, row_upper, log_weights, log_offsets]
-        for csr in (matrix, log_matrix):
-            arrays += [csr.starts, csr.columns, csr.values]
-        for array in arrays:
+        for array in [*arrays.values(), *vars(matrix).values(), *vars(log_matrix).values()]:
             array.setflags(write=False)
         return Program(
             sense=self._sense,
-            objective=objective,
-            lower=lower,
-            upper=upper,
-            integer=integer,
+            **arrays,
             matrix=matrix,
-            row_lower=row_lower,
-            row_upper=row_upper,
             offset=self._offset,
-            log_weights=log_weights,
-            log_offsets=log_offsets,
             log_matrix=log_matrix,
             columns=dict(self._columns),
             rows=dict(self._rows),

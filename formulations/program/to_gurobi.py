@@ -58,14 +58,8 @@ def gurobi_model(program: ProgramData, env: Any = None, *, names: bool = True) -
 def gurobi_values(program: ProgramData, model: Any) -> Floats:
     """Return the values of the program's columns, shape (columns,), in the best solution that the model holds.
 
-    Integer columns have Gurobi's values, which are whole numbers within its `IntFeasTol`.
-
-    Raises
-    ------
-    NoSolution
-        If the model holds no solution.
-    InvalidInput
-        If the model has fewer variables than the program has columns.
+    Integer columns have Gurobi's values, which are whole numbers within its `IntFeasTol`. Raises NoSolution if the
+    model holds none, InvalidInput if it has fewer variables than the program has columns.
     """
     if model.NumVars < program.num_columns:
         raise InvalidInput(

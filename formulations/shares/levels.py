@@ -57,13 +57,8 @@ class LevelShares(SharePolytope, ABC):
     def level_bound(self, prices: Floats, caps: Floats | None = None) -> float:
         """Return the largest t such that prices, shape (K,), allow every job to reach t, or its cap if that is lower.
 
-        Parameters
-        ----------
-        prices : ndarray of float, shape (K,)
-            Prices of the types, at least 0, in any unit.
-        caps : ndarray of float, shape (N,), optional
-            Greatest level of each job, at most `highest`; by default the least entry of `highest` for every job. The
-            result is the largest cap if the prices do not bound the level.
+        Prices are at least 0, in any unit. Caps, shape (N,), are at most `highest`; by default the least entry of
+        `highest` for every job. The result is the largest cap if the prices do not bound the level.
         """
         groups = self.groups
         first = groups.first

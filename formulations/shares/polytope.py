@@ -61,17 +61,7 @@ class GpuShares:
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of jobs with equal data.
-
-    Attributes
-    ----------
-    first : ndarray of int, shape (G,)
-        First job of each group, in order.
-    counts : ndarray of float, shape (G,)
-        Number of jobs of each group.
-    of_job : ndarray of int, shape (N,)
-        Group of every job.
-    """
+    """Groups of jobs with equal data: first job and number of jobs, shape (G,); group of every job, shape (N,)."""
 
     first: Indices
     counts: Floats
@@ -82,16 +72,7 @@ class SharePolytope(Formulation[GpuShares], ABC):
     """Shares of GPU time: P = {x >= 0, sum_k x_jk <= 1, sum_j g_j x_jk <= M_k}, and x_jk = 0 where a job cannot run.
 
     P is fluid: a gang of more GPUs than a type has may get M_k / g_j of its time. Set the rate of such a pair to 0 if
-    that has no meaning.
-
-    Attributes
-    ----------
-    rates : ndarray of float, shape (N, K)
-        Steps per second on all the job's GPUs of that type; 0 where it cannot run.
-    gangs : ndarray of int, shape (N,)
-        GPUs that the job holds while it runs (g).
-    gpus : ndarray of int, shape (K,)
-        GPUs of each type (M).
+    that has no meaning. The data is `rates` (tau), shape (N, K), `gangs` (g), shape (N,), and `gpus` (M), shape (K,).
     """
 
     rates: Floats

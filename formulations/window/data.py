@@ -24,12 +24,8 @@ MOST_WORTH = 1e300  # of each part of the objective, so that sums and difference
 class WindowData(WindowSettings, JobColumns):
     """Jobs and settings of one window, with the data derived from both.
 
-    Attributes
-    ----------
-    is_running : ndarray of bool, shape (N,)
-        Whether the job is among `running`.
-    skipped : tuple of ids
-        Jobs that need more GPUs than the cluster has, left out with `skip_wide`.
+    `is_running`, shape (N,), marks the jobs among `running`. `skipped` has the ids of jobs that need more GPUs than the
+    cluster has, left out with `skip_wide`.
     """
 
     is_running: NDArray[np.bool_] = field(init=False)

@@ -26,22 +26,11 @@ _FIELDS = ("id", "gang", "before", "after", "epochs", "ftf", "weight", "held", "
 
 
 def render(plan: GrantedRounds, certificate: SolveCertificate | None = None) -> str:
-    """Return the page as text; the same plan and certificate give the same text to the last character.
+    """Return the page of a plan as text; the same plan and certificate give the same text to the last character.
 
-    The page needs neither a network nor a library. It holds at most 2,000 jobs and 40,000 bars; of a larger plan it
-    shows the jobs of highest priority (weight x ftf ** ftf_power) and states how many are omitted, while the headline
-    figures and the chart of GPUs in use always cover every job.
-
-    Parameters
-    ----------
-    plan : WindowPlan
-    certificate : SolveCertificate, optional
-        What the solve proved.
-
-    Returns
-    -------
-    str
-        HTML in which everything outside the template is ASCII.
+    The page needs neither a network nor a library; everything outside its template is ASCII. It holds at most 2,000
+    jobs and 40,000 bars; of a larger plan it shows the jobs of highest priority (weight x ftf ** ftf_power) and states
+    how many are omitted, while the headline figures and the chart of GPUs in use always cover every job.
     """
     window = plan.window
     runs = _runs(plan.regime_of)

@@ -83,13 +83,7 @@ class StochasticData:
         return (joint_process(self.chains, self.capacities),)
 
     def processes(self, form: str = "decoupled") -> tuple[Process, ...]:
-        """Return the decision processes of a form: one for each job, or one for all jobs together.
-
-        Raises
-        ------
-        UnsupportedProblem
-            If the product of the chains is too large for a joint form.
-        """
+        """Return the processes of a form, one for each job or a joint one; UnsupportedProblem if that is too large."""
         return self._joint_processes if form.startswith("joint") else self._own_processes
 
     def welfare(self, utilities: Floats) -> float:

@@ -15,15 +15,7 @@ MOST_STEPS = 100
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Speeds and costs of jobs as functions of a level rho of fairness; see `FinishTimeFairness` for the data.
-
-    Attributes
-    ----------
-    rates : ndarray of float, shape (N, K)
-    gangs : ndarray of int, shape (N,)
-    gpus : ndarray of int, shape (K,)
-    steps, elapsed_s, isolated_s : ndarray of float, shape (N,)
-    """
+    """Speeds and costs of jobs as functions of a level rho of fairness; see `FinishTimeFairness` for the data."""
 
     rates: Floats
     gangs: Indices
