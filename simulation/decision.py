@@ -32,22 +32,10 @@ class Evidence:
 
 
 class CallRecord(NamedTuple):
-    """One call of the policy.
+    """One call of the policy, which decides a step of the engine at a simulated time.
 
-    Attributes
-    ----------
-    step : int
-        Step of the engine that the call decides.
-    time_s : float
-        Simulated time of the call.
-    jobs : int
-        Number of jobs in the state passed to the policy.
-    wall_s : float
-        Wall-clock seconds of the call.
-    answer : str
-        Type of the answer, such as "shares".
-    reason, objective, bound, gap, backend
-        Fields of the decision's `Evidence`.
+    `jobs` counts the jobs in the state passed to the policy, `wall_s` is the wall-clock duration, and `answer` the type
+    of the answer, such as "shares". The other fields are those of the decision's `Evidence`.
     """
 
     step: int
@@ -63,16 +51,9 @@ class CallRecord(NamedTuple):
 
 
 class CallLog:
-    """Log that times the calls of a policy and records each.
-
-    Attributes
-    ----------
-    records : list of CallRecord
-        Records in order of the calls.
-    """
+    """Log that times the calls of a policy and keeps their records in order."""
 
     def __init__(self) -> None:
-        """Create an empty log."""
         self.records: list[CallRecord] = []
 
     def timed(self, call: Callable[[], _Answer]) -> tuple[_Answer, float]:

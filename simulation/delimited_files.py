@@ -17,17 +17,7 @@ from ..formulations.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table.
-
-    Parameters
-    ----------
-    cells : dict of str to str
-        Cells by column name.
-    location : str
-        File and line, for messages.
-    line : int
-        Line number, from 1.
-    """
+    """One line of a table: its cells by column name, its file and line for messages, and the line's number from 1."""
 
     cells: dict[str, str]
     location: str
@@ -73,12 +63,8 @@ def read_lines(path: Path) -> list[str]:
 def read_rows(path: Path, required: Sequence[str]) -> Iterator[Row]:
     """Yield the rows of a CSV file with a header line; every column in `required` must be present.
 
-    Blank lines are skipped. A line with more or fewer cells than the header is an error: it was cut or shifted.
-
-    Raises
-    ------
-    InvalidInput
-        If the file is malformed; the message names file and line, and the column where one is at fault.
+    Blank lines are skipped. A line with more or fewer cells than the header is an error: it was cut or shifted. The
+    message of InvalidInput names file and line, and the column where one is at fault.
     """
     lines = read_lines(path)
     reader = csv.reader(lines)

@@ -111,13 +111,7 @@ DEFAULT_ENGINE = _OWN[0].name
 
 
 def find_engine(name: str) -> Engine:
-    """Return the engine of this name.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such engine; the message names the nearest.
-    """
+    """Return the engine of this name; InvalidInput, which names the nearest, if there is none."""
     if isinstance(name, str) and name in ENGINES:
         return ENGINES[name]
     raise InvalidInput("engine", name, f"{nearest_hint(name, ENGINES)}the engines are {', '.join(ENGINES)}")

@@ -45,47 +45,21 @@ def prior(total: Number, max_regimes: int) -> tuple[Number, ...]:
 
 
 def restated_posterior(total: Number, finished: Sequence[Number], max_regimes: int) -> tuple[Number, ...]:
-    """Return the posterior Dir(m_1, ..., m_k, S_k, ..., S_k) of the restatement rule when regime k ends.
+    """Return the posterior Dir(m_1, ..., m_k, S_k, ..., S_k) of the restatement rule when regime k ends, shape (K,).
 
-    Parameters
-    ----------
-    total : float or Fraction
-        Epochs of the job (N).
-    finished : sequence of float or Fraction, shape (k,)
-        Epochs of the finished regimes (m), k < K.
-    max_regimes : int
-        Largest number of regimes of the job (K).
-
-    Returns
-    -------
-    tuple, shape (K,)
-        Concentrations. They sum to N, so each is also the mean epochs of its regime.
-
-    Notes
-    -----
-    S_k = (N - m_1 - ... - m_k)/(K - k): the observed finished regimes *restate* the evenly split prior over the others.
-    Shockwave, Section 5.
+    The job has N = `total` epochs and at most K = `max_regimes` regimes, of which k < K have `finished` with these
+    epochs (m). The concentrations sum to N, so each is also the mean epochs of its regime. S_k = (N - m_1 - ... -
+    m_k)/(K - k): the observed finished regimes *restate* the evenly split prior over the others (Shockwave, Section 5).
     """
     later = max_regimes - len(finished)
     return tuple(finished) + ((total - sum(finished)) / later,) * later
 
 
 def bayes_posterior(total: Number, observed: Sequence[Number], max_regimes: int) -> tuple[Number, ...]:
-    """Return the standard posterior Dir(N/K + observed epochs) over K = `max_regimes` regimes.
+    """Return the standard posterior Dir(N/K + observed epochs) over K = `max_regimes` regimes, shape (K,).
 
-    Parameters
-    ----------
-    total : float or Fraction
-        Epochs of the job (N).
-    observed : sequence of float or Fraction, shape (k,)
-        Epochs observed in each regime so far, including the ongoing one, k <= K.
-    max_regimes : int
-        Largest number of regimes of the job (K).
-
-    Returns
-    -------
-    tuple, shape (K,)
-        Concentrations. They sum to N + sum(observed); `mean_epochs` turns them into epochs.
+    The epochs of each of k <= K regimes so far, the ongoing one included, are `observed`. The concentrations sum to N +
+    sum(observed); `mean_epochs` turns them into epochs.
     """
     even = total / max_regimes
     return tuple(even + epochs for epochs in observed) + (even,) * (max_regimes - len(observed))
@@ -98,26 +72,12 @@ def mean_epochs(concentrations: Sequence[Number], total: Number) -> tuple[Number
 
 
 def restated_remaining(total: Number, observed: Sequence[Number], max_regimes: int) -> tuple[Number, ...]:
-    """Return the epochs left in the ongoing regime and in each later one, by the restatement rule.
+    """Return the epochs left in the ongoing regime and in each later one, by the restatement rule, shape (K - k,).
 
-    Parameters
-    ----------
-    total : float or Fraction
-        Epochs of the job (N).
-    observed : sequence of float or Fraction, shape (k + 1,)
-        Epochs of the k finished regimes (m), then those of the ongoing regime so far (o); together at most N.
-    max_regimes : int
-        Largest number of regimes of the job (K), at least k + 1.
-
-    Returns
-    -------
-    tuple, shape (K - k,)
-        Epochs left in the ongoing regime, then in each later one; they sum to N - sum(observed).
-
-    Notes
-    -----
-    The ongoing regime's mean is S_k until it has lasted longer; from then on its mean is o (it is expected to end
-    now) and the later regimes split N - sum(m) - o evenly. Without a later regime it lasts to the end.
+    `observed` has the epochs of the k finished regimes (m), then those of the ongoing regime so far (o); together at
+    most N = `total`. K = `max_regimes` is at least k + 1. The result sums to N - sum(observed). The ongoing regime's
+    mean is S_k until it has lasted longer; from then on its mean is o (it is expected to end now) and the later regimes
+    split N - sum(m) - o evenly. Without a later regime it lasts to the end.
     """
     left = total - sum(observed)
     means = restated_posterior(total, observed[:-1], max_regimes)
@@ -131,15 +91,11 @@ def restated_remaining(total: Number, observed: Sequence[Number], max_regimes: i
 
 
 def bayes_remaining(total: Number, observed: Sequence[Number], max_regimes: int) -> tuple[Number, ...]:
-    """Return the epochs left in the ongoing regime and in each later one, by standard Bayes.
+    """Return the epochs left in the ongoing regime and in each later one, by standard Bayes; as `restated_remaining`.
 
-    Parameters and shapes are those of `restated_remaining`.
-
-    Notes
-    -----
     Posterior means e_i sum to N, but they do not reproduce the finished regimes. The finished regimes are kept as
-    observed: the ongoing and later regimes get max(0, e_i - observed_i) epochs, scaled together to sum to
-    N - sum(observed). If all of these are 0, there is no later regime, and the ongoing one gets all epochs.
+    observed: the ongoing and later regimes get max(0, e_i - observed_i) epochs, scaled together to sum to N -
+    sum(observed). If all of these are 0, there is no later regime, and the ongoing one gets all epochs.
     """
     means = mean_epochs(bayes_posterior(total, observed, max_regimes), total)
     ongoing = means[len(observed) - 1] - observed[-1]

@@ -55,18 +55,11 @@ class PartialAllocation:
 
 
 def least_kept(budgets: Floats) -> Floats:
-    """Return the least share of the Nash optimum that each buyer can keep, shape (N,).
+    """Return the least share of the Nash optimum that each buyer can keep, shape (N,) as the budgets.
 
-    Parameters
-    ----------
-    budgets : ndarray of float, shape (N,)
-
-    Returns
-    -------
-    ndarray of float, shape (N,)
-        ``(1 + B_i/B_-i) ** (-B_-i/B_i)``, where B_-i is the budget of all others; 1 for a single buyer. With equal
-        budgets ``(1 - 1/N) ** (N - 1)``. The value exceeds 1/e for any budgets, and is attained if all buyers value the
-        same single good.
+    It is ``(1 + B_i/B_-i) ** (-B_-i/B_i)``, where B_-i is the budget of all others; 1 for a single buyer. With equal
+    budgets it is ``(1 - 1/N) ** (N - 1)``. It exceeds 1/e for any budgets, and is attained if all buyers value the same
+    single good.
 
     Notes
     -----
@@ -100,10 +93,6 @@ def partial_allocation(
         Gap of every solve, in nats per unit of budget.
     time_limit : float, optional
         Time limit of each solve, in seconds.
-
-    Returns
-    -------
-    PartialAllocation
 
     Raises
     ------

@@ -148,14 +148,8 @@ class ThemisFilterPolicy:
 def fill(jobs: Sequence[RoundJob], free: np.ndarray[Any, Any], placed: dict[str | int, int]) -> None:
     """Place gangs so that most free GPUs are in use, each job on the fastest type left.
 
-    Parameters
-    ----------
-    jobs : sequence of RoundJob
-        Jobs in order of preference; jobs in `placed` are skipped.
-    free : ndarray of int, shape (K,)
-        Free GPUs of each type; reduced in place.
-    placed : dict of job id to GPU type
-        GPU type of the placed jobs; extended in place.
+    The jobs are in order of preference; those in `placed` are skipped. The free GPUs of each type, shape (K,), are
+    reduced, and the GPU types of the jobs in `placed` extended, in place.
     """
     ranks = {job.id: np.argsort(-job.rates, kind="stable") for job in jobs}
     for rank in range(len(free)):
@@ -172,18 +166,10 @@ def fill(jobs: Sequence[RoundJob], free: np.ndarray[Any, Any], placed: dict[str 
 
 
 def fullest(gangs: Sequence[int], gpus: int, going: Sequence[bool] | None = None) -> list[int]:
-    """Return the indices of the gangs that together use most of the GPUs.
+    """Return the indices of the gangs, in order of preference, that together use most of the GPUs.
 
-    Ties go to the set with most GPUs of continuing gangs, then to the lexicographically first set.
-
-    Parameters
-    ----------
-    gangs : sequence of int
-        GPUs of each gang, at least 1, in order of preference.
-    gpus : int
-        Number of GPUs.
-    going : sequence of bool, optional
-        Whether each gang ran in the preceding round; all False by default.
+    Ties go to the set with most GPUs of continuing gangs, which are `going` (by default none), then to the
+    lexicographically first set.
     """
     goes_on = np.zeros(len(gangs), dtype=np.int64) if going is None else np.asarray(going, dtype=np.int64)
     # A GPU in use counts more than all GPUs of continuing gangs.

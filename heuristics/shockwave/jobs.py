@@ -39,17 +39,13 @@ class _CachedJob(NamedTuple):
 class ActiveJobs:
     """Columns of N jobs at the start of a round, shape (N,) each unless stated.
 
-    Job j has the regimes regime_starts[j] to regime_starts[j + 1] - 1.
-
     Attributes
     ----------
     finished_epochs, total_epochs : ndarray of float
-    regime_starts : ndarray of int, shape (N + 1,)
-    regime_epochs, regime_epoch_s : ndarray of float, shape (R,)
-    attained_s, waiting_s : ndarray of float
-        Service received (L) and time waited (W) since arrival.
-    remaining_s : ndarray of float
-        Predicted seconds left on the whole gang (R).
+    regime_starts, regime_epochs, regime_epoch_s : ndarray, shape (N + 1,), (R,) and (R,)
+        Job j has the regimes regime_starts[j] to regime_starts[j + 1] - 1.
+    attained_s, waiting_s, remaining_s : ndarray of float
+        Service received (L) and time waited (W) since arrival; predicted seconds left on the whole gang (R).
     contention : ndarray of float
         Mean contention N_avg, at least 1.
     risk : ndarray of float

@@ -26,7 +26,6 @@ class Adaptation:
     __slots__ = ("_doubles", "_initial", "_largest", "_positions", "_sizes")
 
     def __init__(self, profiles: Profiles, model: str, batch_size: int, gpus: int, mode: str, total_epochs: int):
-        """Read the rules of a job from the profiles."""
         self._initial = batch_size
         self._largest = profiles.max_batch_sizes.get(model, 0)
         self._doubles = mode == "gns"

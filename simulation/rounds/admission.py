@@ -11,9 +11,7 @@ from .job import RoundProgress
 
 
 def admit_jobs(trace: Trace, cluster: RoundCluster) -> list[RoundProgress]:
-    """Return the jobs of a trace in their initial state, by arrival, ties by id (numbers before text).
-
-    The order of the trace's rows does not matter.
+    """Return the jobs of a trace in their initial state, in order of arrival.
 
     Raises
     ------

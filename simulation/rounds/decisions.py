@@ -20,17 +20,10 @@ from .rules import RoundRules
 class Decisions:
     """Current decision of the policy, and selection of the jobs that run by it.
 
-    Attributes
-    ----------
-    called_s : float
-        Time of the policy's last call; minus infinity before the first.
-    arrived, completed, rescaled : int
-        Events since the last call, counted by the engine.
-    calls : CallLog
+    The engine counts the events since the policy's last call, `called_s`, which is minus infinity before the first.
     """
 
     def __init__(self, policy: RoundPolicy, cluster: RoundCluster, rules: RoundRules, jobs: Sequence[RoundProgress]):
-        """Start without a decision."""
         self._policy, self._cluster, self._rules = policy, cluster, rules
         self._by_id = {job.id: job for job in jobs}
         self._sharing = TimeSharing(len(jobs), len(cluster.types), rules)

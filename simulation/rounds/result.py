@@ -36,24 +36,11 @@ class RoundRecord(NamedTuple):
 
 
 class RunRecord(NamedTuple):
-    """Record of one job's run in a round.
+    """Record of one job's run in a round, on these GPUs (by number within their type).
 
-    Attributes
-    ----------
-    round, trace_index : int
-        Round, and the job's index in the trace.
-    gpu_type : int
-        Index of the GPU type.
-    gpu_ids : tuple of int
-        Numbers of the GPUs within the type.
-    first, lease_extended : bool
-        Whether this was the job's first run; whether the job kept its GPUs.
-    restart_s : float
-        Seconds lost to a restart.
-    batch_size, steps, run_s
-        Batch size, steps and seconds of the run.
-    steps_run, total_steps, next_batch_size : int
-        Values after the round, with steps at the next batch size.
+    `first` and `lease_extended` are whether this was the job's first run, and whether it kept its GPUs; `restart_s` is
+    the time lost to a restart. `steps_run`, `total_steps` and `next_batch_size` hold after the round, with steps at the
+    next batch size.
     """
 
     round: int

@@ -20,7 +20,6 @@ class Clock:
     __slots__ = ("contention", "contention_integral_s", "time_s")
 
     def __init__(self) -> None:
-        """Start at time 0 with an empty cluster."""
         self.time_s = self.contention_integral_s = 0.0
         self.contention = 1.0
 

@@ -43,11 +43,7 @@ def total_epochs(trace: Trace, index: int, profiles: Profiles) -> int:
 def epoch_seconds(trace: Trace, index: int, profiles: Profiles, runs: Runs) -> dict[int, float]:
     """Return one job's seconds per epoch on its whole gang at every batch size of `runs` and every other it may have.
 
-    Raises
-    ------
-    InvalidInput
-        If the profiles have no rate for a size in `runs`. A size outside `runs` that the mode allows and
-        that has no rate is omitted.
+    Raises InvalidInput if the profiles have no rate for a size in `runs`; another size without a rate is omitted.
     """
     model, gpus = trace.model[index], int(trace.num_gpus[index])
     allowed = profiles.batch_sizes(model, int(trace.batch_size[index]), gpus, trace.mode[index])
