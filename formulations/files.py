@@ -31,3 +31,10 @@ def write_text(path: str | os.PathLike[str], text: str, *, errors: str = "strict
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def written(text: str, path: str | os.PathLike[str] | None) -> str:
+    """Return `text`, after writing it to `path` if one is given."""
+    if path is not None:
+        write_text(path, text)
+    return text

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 _Answer = TypeVar("_Answer")
 
@@ -29,6 +30,13 @@ class Evidence:
     bound: float = float("nan")
     gap: float = float("nan")
     backend: str = ""
+
+    @classmethod
+    def of(cls, result: Any) -> Evidence:
+        """Return the evidence of a decision based on this result of a solve."""
+        objective = math.nan if result.objective is None else result.objective
+        reason = result.termination.reason.name
+        return cls(reason=reason, objective=objective, bound=result.bound, gap=result.gap, backend=result.backend)
 
 
 class CallRecord(NamedTuple):

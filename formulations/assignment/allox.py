@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import Floats, Indices
+from ..arrays import Floats, Indices, ranges
 from ..checks import as_integers, as_reals, refuse, same_length, store_checked
 from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
@@ -285,7 +285,7 @@ class AlloxMatching(Formulation[AlloxPlan]):
         ends = np.cumsum(size)
         many = size[slot[used]]
         rows = np.repeat(job[used], many)
-        places = np.repeat(ends[slot[used]], many) - 1 - _counted(many)
+        places = np.repeat(ends[slot[used]], many) - 1 - ranges(many)
         graph = csr_array((np.ones(len(rows)), (rows, places)), shape=(len(self.steps), int(ends[-1])))
         place = maximum_bipartite_matching(graph, perm_type="column")
         kinds = np.repeat(np.arange(len(self.depths)), self.depths)
@@ -303,7 +303,7 @@ class AlloxMatching(Formulation[AlloxPlan]):
     def _entries(self) -> tuple[Indices, Indices, Indices, Indices]:
         """Return job, slot, type and k of every column."""
         kind = np.repeat(np.arange(len(self.depths)), self.depths)
-        depth = np.arange(len(kind)) - np.repeat(np.cumsum(self.depths) - self.depths, self.depths) + 1
+        depth = ranges(self.depths) + 1
         job, slot = np.nonzero(self.runnable[:, kind])
         return job, slot, kind[slot], depth[slot]
 
@@ -318,8 +318,3 @@ class AlloxMatching(Formulation[AlloxPlan]):
 
     def __repr__(self) -> str:
         return f"<AlloxMatching: {len(self.steps)} jobs, {self.workers_of_type.tolist()} workers by type>"
-
-
-def _counted(sizes: Indices) -> Indices:
-    """Return 0..n - 1 for each n of `sizes`, one after another."""
-    return np.asarray(np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes))

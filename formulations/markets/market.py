@@ -83,9 +83,7 @@ class Market(Formulation[Equilibrium], ABC):
 
     def welfare(self, utilities: Floats) -> float:
         """Return ``sum_i B_i log U_i`` for utilities, shape (N,); -inf if one of them is not positive."""
-        if not (utilities > 0).all():
-            return -math.inf
-        return math.fsum(self.budgets * np.log(utilities))
+        return nash_welfare(self.budgets, utilities)
 
     def normal_prices(self, prices: Floats) -> Floats:
         """Return the prices scaled so that all goods cost the sum of the budgets; goods in demand have positive prices.
@@ -244,23 +242,33 @@ class Market(Formulation[Equilibrium], ABC):
         self, budgets: ArrayLike, capacities: ArrayLike | None, count: int, goods: tuple[int, ...]
     ) -> None:
         """Check budgets and capacities, and store them read-only."""
-        checked = as_reals("budgets", budgets, above=0.0)
-        if len(checked) != count:
-            raise InvalidInput("budgets", f"{len(checked)} values", f"there are {count} buyers in the first dimension")
-        with np.errstate(over="ignore"):
-            total = float(checked.sum())
-        if not math.isfinite(total):
-            raise InvalidInput("budgets", float(checked.max()), "their sum must be finite")
-        object.__setattr__(self, "budgets", checked)
+        budgets = checked_budgets(budgets, count, f"there are {count} buyers in the first dimension")
+        object.__setattr__(self, "budgets", budgets)
         if capacities is None:
             units = np.ones(goods)
             units.setflags(write=False)
         else:
             units = as_reals("capacities", capacities, above=0.0, shape=goods, ndim=len(goods))
         with np.errstate(over="ignore"):
-            overflow = ~np.isfinite(total / units)
+            overflow = ~np.isfinite(budgets.sum() / units)
         refuse("capacities", overflow, units, "too small: its price would be infinite")
         object.__setattr__(self, "capacities", units)
+
+
+def checked_budgets(budgets: ArrayLike, count: int, why: str) -> Floats:
+    """Return positive budgets, shape (count,), of a finite sum; `why` states the count."""
+    checked = as_reals("budgets", budgets, above=0.0)
+    if len(checked) != count:
+        raise InvalidInput("budgets", f"{len(checked)} values", why)
+    with np.errstate(over="ignore"):
+        if not math.isfinite(checked.sum()):
+            raise InvalidInput("budgets", float(checked.max()), "their sum must be finite")
+    return checked
+
+
+def nash_welfare(budgets: Floats, utilities: Floats) -> float:
+    """Return ``sum_i B_i log U_i``, both of shape (N,); -inf if a utility is not positive."""
+    return math.fsum(budgets * np.log(utilities)) if (utilities > 0).all() else -math.inf
 
 
 def _entries(allocation: Any) -> Floats:

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..files import write_text
+from ..files import written
 from ..program.certificate import SolveCertificate
 from .grants import GrantedRounds
 from .page import render
@@ -60,7 +60,4 @@ class WindowPlan(GrantedRounds):
         certificate : SolveCertificate, optional
             Certificate shown in the page's head: `Result.certificate` of the solve.
         """
-        page = render(self, certificate)
-        if path is not None:
-            write_text(path, page)
-        return page
+        return written(render(self, certificate), path)

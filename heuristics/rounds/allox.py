@@ -12,7 +12,7 @@ from ...formulations.checks import as_flag, as_real, store_checked
 from ...simulation.rounds.policy import Evidence, RoundJob, RoundState, Shares
 from ...solvers.solve import solve
 from .equal_share import usable_rates
-from .solved_shares import SolvedShares, evidence_of, steps_to_go
+from .solved_shares import SolvedShares, steps_to_go
 
 
 @dataclass(kw_only=True, eq=False)
@@ -63,7 +63,7 @@ class AlloxPolicy(SolvedShares):
         evidence, matched = Evidence(), self.matched(state)
         if matched:
             result = solve(self.problem(state), self.backend, rel_gap=self.rel_gap, time_limit=self.time_limit)
-            evidence = evidence_of(result)
+            evidence = Evidence.of(result)
             if result.plan is not None:
                 for at in np.flatnonzero(result.plan.first):
                     self._given[state.jobs[matched[at]].id] = int(result.plan.type_of[at])

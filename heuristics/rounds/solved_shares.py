@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,25 +16,14 @@ from ...formulations.shares.max_min_fairness import MaxMinFairness
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.min_total_duration import MinTotalDuration
 from ...formulations.shares.polytope import GpuShares
-from ...simulation.rounds.policy import Evidence, RoundState, Shares, due_on_events
+from ...simulation.rounds.policy import Evidence, RoundState, Shares
 from ...solvers.registry import find_backend
-from ...solvers.result import Reason, Result
+from ...solvers.result import Reason
 from ...solvers.solve import solve
-from .equal_share import INTERVAL_S, isolated_shares, usable_rates
+from .equal_share import CalledOnEvents, isolated_shares, usable_rates
 
 #: Violation of P up to which isolated shares may replace the shares of a stopped solve.
 FEASIBILITY = 1e-9
-
-
-def evidence_of(result: Result[Any]) -> Evidence:
-    """Return the evidence of a decision based on this result."""
-    return Evidence(
-        reason=result.termination.reason.name,
-        objective=math.nan if result.objective is None else result.objective,
-        bound=result.bound,
-        gap=result.gap,
-        backend=result.backend,
-    )
 
 
 def steps_to_go(state: RoundState) -> Floats:
@@ -47,7 +35,7 @@ def steps_to_go(state: RoundState) -> Floats:
 
 
 @dataclass(kw_only=True, eq=False)
-class SolvedShares(ABC):
+class SolvedShares(CalledOnEvents, ABC):
     """Abstract policy that solves a formulation for shares of time.
 
     Parameters
@@ -63,13 +51,13 @@ class SolvedShares(ABC):
         are better than the incumbent, and the evidence records this.
     """
 
-    interval_s: float = INTERVAL_S
     backend: str = "auto"
     rel_gap: float = 1e-6
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        store_checked(self, as_real, "interval_s", "rel_gap", minimum=0.0)
+        super().__post_init__()
+        store_checked(self, as_real, "rel_gap", minimum=0.0)
         if self.time_limit is not None:
             store_checked(self, as_real, "time_limit", minimum=0.0)
         if self.backend != "auto":
@@ -79,24 +67,20 @@ class SolvedShares(ABC):
     def problem(self, state: RoundState) -> Any:
         """Return the formulation to solve; its plan has `shares`, shape (m, K)."""
 
-    def due(self, state: RoundState) -> bool:
-        """Return whether a job arrived, ended or was rescaled, and the last call is at least `interval_s` ago."""
-        return due_on_events(state, self.interval_s)
-
     def decide(self, state: RoundState) -> Shares:
         """Return the optimal shares; after a stopped solve, the better of its incumbent and the isolated shares."""
         problem = self.problem(state)
         result = solve(problem, self.backend, rel_gap=self.rel_gap, time_limit=self.time_limit)
         if result.termination.reason is Reason.OPTIMAL:
-            return Shares(result.require_plan().shares, evidence_of(result))
+            return Shares(result.require_plan().shares, Evidence.of(result))
         isolated = GpuShares(isolated_shares(state))
         objective, residuals = problem.evaluate(isolated)
         if result.plan is not None and result.objective is not None:
             gain = problem.sign * (objective - result.objective)
             if gain <= 0 or residuals.worst > FEASIBILITY:
-                return Shares(result.plan.shares, evidence_of(result))
+                return Shares(result.plan.shares, Evidence.of(result))
         by = f"{result.backend}, then isolated shares"
-        return Shares(isolated.shares, replace(evidence_of(result.with_plan(problem, isolated)), backend=by))
+        return Shares(isolated.shares, replace(Evidence.of(result.with_plan(problem, isolated)), backend=by))
 
 
 @dataclass(kw_only=True, eq=False)

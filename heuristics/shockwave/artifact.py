@@ -106,16 +106,7 @@ class ArtifactPolicy:
         conserve_work(grants, jobs.gang_gpus, needs, np.argsort(-weights, kind="stable"), state.total_gpus)
         ids = [job.id for job in state.jobs]
         rounds = [{ids[j]: 0 for j in np.flatnonzero(grants[:, t])} for t in range(self.rounds)]
-        return Schedule(
-            rounds,
-            Evidence(
-                reason=result.termination.reason.name,
-                objective=float("nan") if result.objective is None else result.objective,
-                bound=result.bound,
-                gap=float("nan") if result.gap is None else result.gap,
-                backend=result.backend,
-            ),
-        )
+        return Schedule(rounds, Evidence.of(result))
 
     def _read(self, state: RoundState) -> ArtifactJobs:
         states = [job.state for job in state.jobs]

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...arrays import Floats, Indices
+from ...arrays import Floats, Indices, ranges
 from ...checks import as_flag, as_integer, as_integers, refuse, same_length, store_checked
 from ...errors import InvalidInput
 from ...program.builder import ProgramBuilder
@@ -125,13 +125,46 @@ class GangMakespan(Formulation[GangSchedule]):
     def decode(self, values: Floats, duals: Floats | None = None, form: str = "time_indexed") -> GangSchedule:
         """Turn column values of the program into a schedule."""
         self.check_form(form)
-        return _decoded(self, values, form)
+        if form == "patterns":
+            return _dealt(self, np.rint(values).astype(np.int64))
+        if self.preemptive:
+            run = values[: len(self.rounds) * self.list_plan.makespan].reshape(len(self.rounds), -1) > 0.5
+            job, at = np.nonzero(run)
+            return GangSchedule.of_rounds(self.gangs, self.gpus, job, at)
+        job, t = _begins(self)
+        chosen = values[: len(job)] > 0.5
+        starts = np.zeros(len(self.rounds), dtype=np.int64)
+        starts[job[chosen]] = t[chosen]
+        return from_starts(self.rounds, self.gangs, self.gpus, starts)
 
     def encode(self, plan: GangSchedule, form: str = "time_indexed") -> Floats:
-        """Turn a schedule into column values of the program, for a warm start."""
+        """Turn a schedule into column values for a warm start; nan if it has more rounds than the program."""
         self.check_form(form)
         self.check_plan(plan)
-        return _encoded(self, plan, form)
+        grants, horizon = plan.grants, self.list_plan.makespan
+        if form == "patterns":
+            held, classes = _patterns(self)
+            counts = (
+                np.stack([grants[members].sum(axis=0) for members in classes], axis=1) if classes else grants.T[:, :0]
+            )
+            repeat = np.zeros(len(held))
+            for count in counts:
+                holds = np.flatnonzero((held >= count).all(axis=1))
+                if not len(holds):
+                    return np.full(len(held), np.nan)
+                repeat[holds[0]] += 1
+            return repeat
+        if self.preemptive:
+            if plan.makespan > horizon:
+                return np.full(len(self.rounds) * horizon + horizon, np.nan)
+            run = np.zeros((len(self.rounds), horizon))
+            run[:, : plan.makespan] = grants
+            used = np.arange(horizon) < max(plan.makespan, self.lower_bound)
+            return np.concatenate([run.ravel(), used])
+        job, t = _begins(self)
+        first = np.full(len(self.rounds), -1)
+        first[plan.job[::-1]] = plan.start[::-1]
+        return np.append((first[job] == t).astype(float), float(plan.makespan))
 
     def check_plan(self, plan: GangSchedule, field: str = "plan") -> None:
         """Raise InvalidInput unless `plan` is a schedule of these jobs on this cluster."""
@@ -185,7 +218,7 @@ def _nonpreemptive_program(problem: GangMakespan) -> Program:
     once = (problem.rounds > 0).astype(float)
     build.add_rows("one_begin", jobs.shape, terms=[(job, begin, 1.0)], lower=once, upper=once)
     lengths = problem.rounds[job]
-    at = np.repeat(t, lengths) + np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    at = np.repeat(t, lengths) + ranges(lengths)
     build.add_rows(
         "gpus",
         (horizon,),
@@ -222,48 +255,6 @@ def _patterns_program(problem: GangMakespan) -> Program:
     return build.program()
 
 
-def _decoded(problem: GangMakespan, values: Floats, form: str) -> GangSchedule:
-    """Turn column values of the program in this form into a schedule."""
-    rounds, gang_gpus, gpus = problem.rounds, problem.gangs, problem.gpus
-    if form == "patterns":
-        return _dealt(problem, np.rint(values).astype(np.int64))
-    if problem.preemptive:
-        run = values[: len(rounds) * problem.list_plan.makespan].reshape(len(rounds), -1) > 0.5
-        job, at = np.nonzero(run)
-        return GangSchedule.of_rounds(gang_gpus, gpus, job, at)
-    job, t = _begins(problem)
-    chosen = values[: len(job)] > 0.5
-    starts = np.zeros(len(rounds), dtype=np.int64)
-    starts[job[chosen]] = t[chosen]
-    return from_starts(rounds, gang_gpus, gpus, starts)
-
-
-def _encoded(problem: GangMakespan, plan: GangSchedule, form: str) -> Floats:
-    """Turn a schedule into column values of the program; nan if it has more rounds than the program."""
-    grants, horizon = plan.grants, problem.list_plan.makespan
-    if form == "patterns":
-        held, classes = _patterns(problem)
-        counts = np.stack([grants[members].sum(axis=0) for members in classes], axis=1) if classes else grants.T[:, :0]
-        repeat = np.zeros(len(held))
-        for count in counts:
-            holds = np.flatnonzero((held >= count).all(axis=1))
-            if not len(holds):
-                return np.full(len(held), np.nan)
-            repeat[holds[0]] += 1
-        return repeat
-    if problem.preemptive:
-        if plan.makespan > horizon:
-            return np.full(len(problem.rounds) * horizon + horizon, np.nan)
-        run = np.zeros((len(problem.rounds), horizon))
-        run[:, : plan.makespan] = grants
-        used = np.arange(horizon) < max(plan.makespan, problem.lower_bound)
-        return np.concatenate([run.ravel(), used])
-    job, t = _begins(problem)
-    first = np.full(len(problem.rounds), -1)
-    first[plan.job[::-1]] = plan.start[::-1]
-    return np.append((first[job] == t).astype(float), float(plan.makespan))
-
-
 def count_patterns(problem: GangMakespan) -> int | None:
     """Return the number of patterns; None if too many."""
     try:
@@ -275,8 +266,7 @@ def count_patterns(problem: GangMakespan) -> int | None:
 def _begins(problem: GangMakespan) -> tuple[Indices, Indices]:
     """Return job and round of every column ``begin``."""
     starts = np.where(problem.rounds > 0, problem.list_plan.makespan - problem.rounds + 1, 0)
-    job = np.repeat(np.arange(len(starts)), starts)
-    return job, np.arange(len(job)) - np.repeat(np.cumsum(starts) - starts, starts)
+    return np.repeat(np.arange(len(starts)), starts), ranges(starts)
 
 
 def _patterns(problem: GangMakespan) -> tuple[Indices, list[Indices]]:

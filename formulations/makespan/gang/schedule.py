@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays import Indices
+from ...arrays import Indices, ranges
 from ...errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -101,10 +101,10 @@ class GangSchedule:
 
         Jobs are assigned to GPUs anew in every round, so that a job may change GPUs from round to round.
         """
-        from ...files import write_text
+        from ...files import written
         from ...plotting.gantt import gantt
 
-        at = np.repeat(self.start, self.end - self.start) + _within(self.end - self.start)
+        at = np.repeat(self.start, self.end - self.start) + ranges(self.end - self.start)
         job = np.repeat(self.job, self.end - self.start)
         order = np.lexsort((job, -self.gangs[job], at))
         at, job = at[order], job[order]
@@ -121,9 +121,7 @@ class GangSchedule:
             axis="round",
             height=wide,
         )
-        if path is not None:
-            write_text(path, text)
-        return text
+        return written(text, path)
 
     def _repr_svg_(self) -> str:
         return self.to_svg()  # notebooks display it
@@ -161,9 +159,3 @@ def worst_gang_fault(rounds: Indices, gangs: Indices, gpus: int, plan: Any, *, p
     if not preemptive:
         faults.append(np.bincount(job, minlength=1).max() - 1)
     return float(max(faults))
-
-
-def _within(lengths: Indices) -> Indices:
-    """Return 0, ..., length - 1 for each length, one after another."""
-    total = int(lengths.sum())
-    return np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
