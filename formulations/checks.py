@@ -97,10 +97,7 @@ def as_reals(
 ) -> NDArray[np.float64]:
     """Return `values` as a read-only array of finite floats within [minimum, maximum] and strictly above `above`.
 
-    Raises
-    ------
-    InvalidInput
-        Naming the field, the first offending index, and its value.
+    InvalidInput names the field, the first offending index, and its value.
     """
     array = _as_numbers(name, values, shape, ndim)
     if array.size == 0 and not empty:
@@ -129,10 +126,7 @@ def as_integers(
 ) -> NDArray[np.int64]:
     """Return `values` as a read-only array of integers within [minimum, maximum]; 2.0 is an integer, 2.5 is not.
 
-    Raises
-    ------
-    InvalidInput
-        Naming the field, the first offending index, and its value.
+    InvalidInput names the field, the first offending index, and its value.
     """
     array = _as_numbers(name, values, shape, ndim)
     if array.size == 0 and not empty:

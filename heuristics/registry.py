@@ -54,12 +54,7 @@ class PolicyEntry:
 
 # Policies of the rounds engine: name, description, module, maker. One row adds a policy.
 _ROUNDS = (
-    (
-        "shockwave",
-        "window program: long-run fairness and a short makespan",
-        ".shockwave.policy",
-        "ShockwavePolicy",
-    ),
+    ("shockwave", "window program: long-run fairness and a short makespan", ".shockwave.policy", "ShockwavePolicy"),
     ("shockwave-artifact", "variant of Shockwave in its released code", ".shockwave.artifact", "ArtifactPolicy"),
     ("ossp", "least time until the last job ends", ".rounds.solved_shares", "MinTotalDurationPolicy"),
     (
@@ -148,11 +143,6 @@ def make_policy(name: str, engine: str | None = None, **options: Any) -> Any:
         Engine of the policy; by default the first that has a policy of this name.
     **options
         Options of the policy; see `find_policy(name, engine).options`.
-
-    Returns
-    -------
-    object
-        Policy of that engine; for rounds a `RoundPolicy`.
 
     Raises
     ------

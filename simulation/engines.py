@@ -128,7 +128,7 @@ def simulate(
     on_step: OnStep | None = None,
     record: bool = True,
 ) -> SimulationResult:
-    """Run a trace to its end under a policy.
+    """Run a trace to its end under a policy; the result is usually of the engine's own subclass.
 
     Parameters
     ----------
@@ -148,11 +148,6 @@ def simulate(
         Callback at the end of each step with (step, time_s, jobs ended, jobs in all).
     record : bool
         Whether to record which job held which GPUs when (`SimulationResult.stretches`).
-
-    Returns
-    -------
-    SimulationResult
-        Result of the engine, usually a subclass.
 
     Raises
     ------

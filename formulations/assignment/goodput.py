@@ -337,19 +337,11 @@ class GoodputAllocation(Formulation[GoodputPlan]):
 
 
 def restart_factors(age_s: ArrayLike, restarts: ArrayLike, restart_s: ArrayLike) -> Floats:
-    """Return ``(age - restarts x restart_s) / (age + restart_s)``, at least 1e-3, shape (N,).
+    """Return ``(age - restarts x restart_s) / (age + restart_s)``, at least 1e-3, shape (N,) as the arguments.
 
     Pollux and Sia multiply a job's goodput by this factor if it is restarted once more. It is small for young jobs and
-    for jobs with many restarts.
-
-    Parameters
-    ----------
-    age_s : array_like of float, shape (N,)
-        Seconds since arrival, at least 0.
-    restarts : array_like of int, shape (N,)
-        Number of restarts so far, at least 0.
-    restart_s : array_like of float, shape (N,)
-        Seconds that one restart costs, greater than 0.
+    for jobs with many restarts. `age_s` is the time since arrival, at least 0, and `restart_s` what one restart costs,
+    greater than 0, both in seconds.
     """
     age = as_reals("age_s", age_s, minimum=0.0)
     past = as_integers("restarts", restarts, minimum=0, shape=age.shape)

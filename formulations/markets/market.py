@@ -115,8 +115,7 @@ class Market(Formulation[Equilibrium], ABC):
         Parameters
         ----------
         allocation : ndarray or csr_array of float, shape (N, K) or (N, J, T)
-            Goods allocated beyond their capacity are scaled down to it. An array of floats that needs no change is
-            kept as it is.
+            Goods allocated beyond their capacity are scaled down to it. An array that needs no change is kept as it is.
         prices : ndarray of float, shape (K,) or (J, T), optional
             Prices in any one unit; by default those that the allocation implies.
 
@@ -244,11 +243,8 @@ class Market(Formulation[Equilibrium], ABC):
         """Check budgets and capacities, and store them read-only."""
         budgets = checked_budgets(budgets, count, f"there are {count} buyers in the first dimension")
         object.__setattr__(self, "budgets", budgets)
-        if capacities is None:
-            units = np.ones(goods)
-            units.setflags(write=False)
-        else:
-            units = as_reals("capacities", capacities, above=0.0, shape=goods, ndim=len(goods))
+        given = np.ones(goods) if capacities is None else capacities
+        units = as_reals("capacities", given, above=0.0, shape=goods, ndim=len(goods))
         with np.errstate(over="ignore"):
             overflow = ~np.isfinite(budgets.sum() / units)
         refuse("capacities", overflow, units, "too small: its price would be infinite")

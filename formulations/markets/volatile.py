@@ -99,7 +99,9 @@ class VolatileFisherMarket(Market):
         weighted = self.family in ("ces", "cobb-douglas")
         if weighted:
             data = _weights(data)
-            object.__setattr__(self, "productivity", _productivity(self.productivity, (count, rounds)))
+            given: ArrayLike = np.ones((count, rounds)) if self.productivity is None else self.productivity
+            productivity = as_reals("productivity", given, minimum=0.0, shape=(count, rounds), ndim=2)
+            object.__setattr__(self, "productivity", productivity)
         elif self.productivity is not None:
             raise InvalidInput(
                 "productivity", "given", f"a {self.family} market includes it in its {field}: leave it out"
@@ -278,14 +280,6 @@ class VolatileFisherMarket(Market):
     def __repr__(self) -> str:
         N, J, T = self.shape
         return f"<VolatileFisherMarket, {self.family}: {N} buyers, {J} resources, {T} rounds>"
-
-
-def _productivity(given: ArrayLike | None, shape: tuple[int, int]) -> Floats:
-    if given is None:
-        ones = np.ones(shape)
-        ones.setflags(write=False)
-        return ones
-    return as_reals("productivity", given, minimum=0.0, shape=shape, ndim=2)
 
 
 def _weights(weights: Floats) -> Floats:

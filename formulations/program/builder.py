@@ -64,8 +64,7 @@ class ProgramBuilder:
     ) -> Indices:
         """Add a block of columns; return their indices, of the given shape. `lower` and `upper` broadcast."""
         index = self._new_block(self._columns, name, shape, self._num_columns)
-        low, high = (_spread(f"{name}.{side}", value, shape) for side, value in (("lower", lower), ("upper", upper)))
-        _check_interval(name, low, high)
+        low, high = _interval(name, lower, upper, shape)
         whole = _spread(f"{name}.integer", integer, shape).astype(bool)
         self._column_data.append((low, high, whole))
         self._num_columns += index.size
@@ -94,8 +93,7 @@ class ProgramBuilder:
             indices returned by `add_columns`. Entries of the same row and column add up.
         """
         index = self._new_block(self._rows, name, shape, self._num_rows)
-        low, high = (_spread(f"{name}.{side}", value, shape) for side, value in (("lower", lower), ("upper", upper)))
-        _check_interval(name, low, high)
+        low, high = _interval(name, lower, upper, shape)
         self._entries += [self._entry(name, term, index.size, self._num_rows) for term in terms]
         self._num_rows += index.size
         self._row_data.append((low, high))
@@ -201,8 +199,10 @@ def _spread(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Floats:
         raise InvalidInput(name, value, f"must be numbers that broadcast to shape {shape}") from None
 
 
-def _check_interval(name: str, lower: Floats, upper: Floats) -> None:
-    bad = ~(lower <= upper) | (lower == np.inf) | (upper == -np.inf)
+def _interval(name: str, lower: ArrayLike, upper: ArrayLike, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+    low, high = _spread(f"{name}.lower", lower, shape), _spread(f"{name}.upper", upper, shape)
+    bad = ~(low <= high) | (low == np.inf) | (high == -np.inf)
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
-        raise InvalidInput(name, (float(lower[at]), float(upper[at])), "lower must not exceed upper", index=at)
+        raise InvalidInput(name, (float(low[at]), float(high[at])), "lower must not exceed upper", index=at)
+    return low, high

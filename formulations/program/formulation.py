@@ -64,12 +64,7 @@ class Formulation(ABC, Generic[PlanT]):
     def check_form(self, form: str | None) -> str:
         """Return the form, or the default form for None.
 
-        Raises
-        ------
-        InvalidInput
-            If the formulation has no such form.
-        UnsupportedProblem
-            If no form is given and it has none.
+        Raises InvalidInput if the formulation has no such form, UnsupportedProblem if none is given and it has none.
         """
         if form is not None:
             if form not in self.forms:

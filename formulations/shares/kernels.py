@@ -59,14 +59,9 @@ def hull_point(worth: Any, cost: Any, least: float) -> Any:
     The dual maximises least y - h(y) over y >= 0, with h(y) = max(0, max_k (y worth_k - cost_k)). The search follows
     the lines of h from y = 0 in the order of their slopes until a slope reaches `least`.
 
-    Returns
-    -------
-    y_low, y_high : float
-        Least and greatest optimal y: cost of one more unit of the rate, from the left and from the right.
-    before, at : int
-        The two types that are mixed; -1 stands for not running.
-    share : float
-        Share of `at`; `before` has the rest. nan if no shares reach `least`.
+    Returns the least and greatest optimal y (cost of one more unit of the rate, from the left and from the right), the
+    two types that are mixed, `before` and `at` (-1: not running), and the share of `at`; `before` has the rest. The
+    share is nan if no shares reach `least`.
     """
     kinds = len(worth)
     at, before = -1, -1

@@ -96,8 +96,8 @@ class LevelShares(SharePolytope, ABC):
         level = float(self.levels(plan.shares).min()) / float(self.highest.min())
         return np.append(plan.shares[self._pairs()], min(1.0, max(0.0, level)))
 
-    def level_and_residuals(self, plan: GpuShares) -> tuple[float, Residuals]:
-        """Return the least level and the worst violations of P."""
+    def evaluate(self, plan: GpuShares) -> tuple[float, Residuals]:
+        """Return the least level and the worst violations of P, recomputed."""
         self.check_plan(plan)
         return float(self.levels(plan.shares).min()), self.residuals(plan.shares)
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Floats, Indices
 from ..checks import as_flag, as_reals, refuse, same_length, store_checked
-from ..program.data import ProblemClass, Residuals
+from ..program.data import ProblemClass
 from .levels import LevelShares
 from .polytope import GpuShares
 
@@ -103,10 +103,6 @@ class MaxMinFairness(LevelShares):
         proportional = speed @ (self.gpus / self.gpus.sum())
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(speed * (self.gangs / (self.weights * proportional))[:, None])
-
-    def evaluate(self, plan: GpuShares) -> tuple[float, Residuals]:
-        """Return the least level and the worst violations of P, recomputed."""
-        return self.level_and_residuals(plan)
 
     def proved_bound(self, plan: GpuShares) -> float:
         """Return the bound on the least level that the plan's prices prove (see `LevelShares`).

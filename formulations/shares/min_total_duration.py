@@ -77,7 +77,7 @@ class MinTotalDuration(LevelShares):
 
     def evaluate(self, plan: GpuShares) -> tuple[float, Residuals]:
         """Return T in seconds, infinite if a job does not run, and the worst violations of P, recomputed."""
-        level, residuals = self.level_and_residuals(plan)
+        level, residuals = super().evaluate(plan)
         return (1.0 / level if level > 0 else math.inf), residuals
 
     def proved_bound(self, plan: GpuShares) -> float:

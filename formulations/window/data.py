@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from ..checks import LARGEST_INTEGER, refuse
 from ..errors import InvalidInput
-from .jobs import LONGEST_REGIME, JobColumns, WindowJob, marked, named_as_jobs
-from .settings import WindowSettings
+from .jobs import LONGEST_REGIME, JobColumns, WindowJob, WindowSettings, marked, named_as_jobs
 from .tables import Tables, tabulate
 
 MOST_CELLS = 200_000_000  # jobs x rounds; the tables of more would not fit a machine's memory

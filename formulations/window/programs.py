@@ -13,8 +13,7 @@ from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
 from ..program.model import Program
 from .data import WindowData
-from .packing import scheduled, settled
-from .plan import WindowPlan
+from .plan import WindowPlan, scheduled, settled
 from .tables import starts
 
 Mask = NDArray[np.bool_]
@@ -212,9 +211,6 @@ def _restarts(build: ProgramBuilder, window: WindowData, grant: Indices) -> list
     # The idle GPUs are fewer than the job's gang, unless the job runs or has ended.
     full = (window.gpus - window.gangs + 1)[:, None]
     build.add_rows(
-        "work_conservation",
-        shape,
-        lower=full,
-        terms=[(row, used, 1.0), (row, grant, full), (row, ended, full)],
+        "work_conservation", shape, lower=full, terms=[(row, used, 1.0), (row, grant, full), (row, ended, full)]
     )
     return [(start.ravel(), np.full(grant.size, -window.restart_penalty))]

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Floats, Indices
-from .jobs import JobColumns
-from .settings import WindowSettings
+from .jobs import JobColumns, WindowSettings
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,4 +1,4 @@
-"""Predictors of a job's remaining regimes: restatement rule, Bayes, greedy and oracle (Shockwave, Section 5)."""
+"""Predictors of a job's regimes (restatement rule, Bayes, greedy and oracle; Shockwave, Section 5), and window jobs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from fractions import Fraction
 from typing import Literal, TypeVar, get_args
 
 from ...formulations.errors import InvalidInput
+from ...formulations.window.problem import Regime, WindowJob
 from ...simulation.job_state import JobState
+from .estimators import planned_ftf
 from .regimes import coming_batch_sizes, regime_limit, tidy
 
 Predictor = Literal["restatement", "bayes", "greedy", "oracle"]
@@ -146,6 +148,44 @@ def predict(state: JobState, predictor: Predictor = "restatement", *, max_regime
         regimes = list(zip(coming_batch_sizes(state, len(epochs_left)), epochs_left, strict=True))
     tidied = tidy(regimes, state.total_epochs)
     return Prediction(tidied, sum(epochs * float(state.epoch_s[size]) for size, epochs in tidied))
+
+
+def window_job(state: JobState, predictor: Predictor = "restatement", *, max_regimes: int | None = None) -> WindowJob:
+    """Return a job's data for the window program: predicted regimes in order, and Eq. 9 with the predicted time left.
+
+    Parameters
+    ----------
+    state : JobState
+    predictor : {"restatement", "bayes", "greedy", "oracle"}
+    max_regimes : int, optional
+        Largest number of regimes of the job (K); see `regime_limit`.
+
+    Raises
+    ------
+    InvalidInput
+        As `predict`.
+    """
+    prediction = predict(state, predictor, max_regimes=max_regimes)
+    return WindowJob(
+        id=state.id,
+        gpus=state.gpus,
+        finished_epochs=state.finished_epochs,
+        total_epochs=state.total_epochs,
+        regimes=tuple(Regime(epochs, float(state.epoch_s[size])) for size, epochs in prediction.regimes),
+        ftf=planned_ftf(state.attained_s, state.waiting_s, prediction.remaining_s, state.contention),
+        weight=state.weight,
+    )
+
+
+def predicted_total_s(
+    state: JobState, predictor: Predictor = "restatement", *, max_regimes: int | None = None
+) -> float:
+    """Return P_j, the predicted total run time on the whole gang: service received plus predicted remaining time.
+
+    The sum over all jobs is the makespan scale Z0 of the window program. Parameters and errors are those of
+    `window_job`.
+    """
+    return state.attained_s + predict(state, predictor, max_regimes=max_regimes).remaining_s
 
 
 def _summing_to(total: float, parts: Sequence[float]) -> list[float]:

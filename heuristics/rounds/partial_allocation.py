@@ -75,11 +75,7 @@ def least_kept(budgets: Floats) -> Floats:
 
 
 def partial_allocation(
-    market: FisherMarket,
-    *,
-    backend: str = "auto",
-    rel_gap: float = 1e-8,
-    time_limit: float | None = None,
+    market: FisherMarket, *, backend: str = "auto", rel_gap: float = 1e-8, time_limit: float | None = None
 ) -> PartialAllocation:
     """Run the auction: every buyer keeps the share f_i of its allocation in the Nash optimum.
 

@@ -182,9 +182,4 @@ class MinTotalDurationPolicy(SolvedShares):
 
     def problem(self, state: RoundState) -> MinTotalDuration:
         """Return the program over the jobs present and their remaining steps at the current batch sizes."""
-        return MinTotalDuration(
-            rates=usable_rates(state),
-            steps=steps_to_go(state),
-            gangs=state.gangs,
-            gpus=state.gpus,
-        )
+        return MinTotalDuration(rates=usable_rates(state), steps=steps_to_go(state), gangs=state.gangs, gpus=state.gpus)

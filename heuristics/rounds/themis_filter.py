@@ -10,20 +10,21 @@ from typing import Any, Literal
 import numpy as np
 
 from ...formulations.arrays import Floats
-from ...formulations.checks import as_real
+from ...formulations.checks import as_real, store_checked
 from ...formulations.errors import InvalidInput
 from ...formulations.markets.fisher import FisherMarket
 from ...simulation.rounds.policy import Evidence, RoundJob, RoundState, Schedule
 from ..prediction.estimators import planned_ftf
 from ..prediction.predictors import PREDICTORS, Predictor, predict
 from .partial_allocation import PartialAllocation, partial_allocation
+from .queue import CalledEveryRound
 
 Mechanism = Literal["efficiency", "auction"]
 MECHANISMS: tuple[Mechanism, ...] = ("efficiency", "auction")
 
 
 @dataclass(kw_only=True, eq=False)
-class ThemisFilterPolicy:
+class ThemisFilterPolicy(CalledEveryRound):
     """Themis with its filter: in every round the GPUs are offered to the least fair jobs.
 
     Parameters
@@ -73,8 +74,8 @@ class ThemisFilterPolicy:
     _offer: tuple[Any, PartialAllocation] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.fraction = as_real("fraction", self.fraction, above=0.0, maximum=1.0)
-        self.rel_gap = as_real("rel_gap", self.rel_gap, above=0.0)
+        store_checked(self, as_real, "fraction", above=0.0, maximum=1.0)
+        store_checked(self, as_real, "rel_gap", above=0.0)
         if self.mechanism not in MECHANISMS:
             raise InvalidInput("mechanism", self.mechanism, f"must be one of {', '.join(MECHANISMS)}")
         if self.predictor not in PREDICTORS:
@@ -84,10 +85,6 @@ class ThemisFilterPolicy:
     def name(self) -> str:
         """Name on the command line."""
         return "themis-filter"
-
-    def due(self, state: RoundState) -> bool:
-        """Return True: the policy decides every round."""
-        return True
 
     def decide(self, state: RoundState) -> Schedule:
         """Return a schedule of the next round."""

@@ -12,6 +12,7 @@ from ...formulations.checks import as_flag, as_integer, as_real, store_checked
 from ...formulations.errors import InvalidInput
 from ...simulation.job_state import JobState
 from ...simulation.rounds.policy import Evidence, RoundState, Schedule
+from ...simulation.rounds.view import Clock
 from ...solvers.options import present_name
 from .artifact_programs import ArtifactJobs, conserve_work, counts_of, counts_program, ranking_program
 from .policy import check_cluster
@@ -203,22 +204,16 @@ class _ContentionIntegral:
     """Integral over time of the contention max(1, jobs/GPUs), updated every round."""
 
     def __init__(self) -> None:
-        self._time_s = self._sum_s = 0.0
-        self._current = 1.0
+        self._clock = Clock()
         self._at_arrival: dict[str | int, tuple[float, float]] = {}
 
     def advance(self, state: RoundState) -> None:
         """Advance to the state's time; the means of new jobs start there."""
-        self._sum_s += self._current * (state.time_s - self._time_s)
-        self._time_s = state.time_s
-        self._current = max(1.0, len(state.jobs) / state.total_gpus)
-        self._at_arrival = {job.id: self._at_arrival.get(job.id, (self._time_s, self._sum_s)) for job in state.jobs}
+        self._clock.advance(state.time_s)
+        self._clock.contention = max(1.0, len(state.jobs) / state.total_gpus)
+        now = self._clock.time_s, self._clock.contention_integral_s
+        self._at_arrival = {job.id: self._at_arrival.get(job.id, now) for job in state.jobs}
 
     def means(self, state: RoundState) -> Floats:
         """Return the mean contention since each job's arrival, shape (N,); the current value for new jobs."""
-        values = []
-        for job in state.jobs:
-            time_s, sum_s = self._at_arrival[job.id]
-            life_s = self._time_s - time_s
-            values.append((self._sum_s - sum_s) / life_s if life_s > 0.0 else self._current)
-        return np.array(values)
+        return np.array([self._clock.mean_contention(*self._at_arrival[job.id]) for job in state.jobs])

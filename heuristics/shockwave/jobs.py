@@ -80,15 +80,7 @@ class ActiveJobs:
 class JobReader:
     """Reader of the jobs of a round, which predicts only the jobs that have run since the last call.
 
-    Parameters
-    ----------
-    predictor : {"restatement", "bayes", "greedy", "oracle"}
-    max_regimes : int, optional
-    contention : {"jobs_seen", "jobs_present", "demand"}
-        Definition of N_avg, at least 1: jobs that have arrived so far over GPUs, jobs present over GPUs, or the mean
-        since the job's arrival of GPUs requested over GPUs.
-    measured_speeds : bool
-        Whether to correct seconds per epoch by the measured time of the job.
+    The parameters are options of `ShockwavePolicy`.
 
     Notes
     -----

@@ -8,8 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from ...formulations.arrays import Floats
-from ...formulations.window.packing import settled
-from ...formulations.window.plan import WindowPlan
+from ...formulations.window.plan import WindowPlan, settled
 
 Order = Literal["slack", "shortest", "packed"]
 ORDERS: tuple[Order, ...] = get_args(Order)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from ...formulations.checks import as_flag, as_integer, as_real, store_checked
 from ...formulations.errors import InvalidInput
+from ...formulations.window.plan import WindowPlan, scheduled
+from ...formulations.window.problem import ScheduleWindow
 from ...simulation.rounds.policy import Evidence, RoundState, Schedule
 from ..prediction.predictors import PREDICTORS, Predictor
 from .jobs import CONTENTIONS, ActiveJobs, Contention, JobReader
 from .order import ORDERS, Order, RoundOrder
 
 if TYPE_CHECKING:
-    from ...formulations.window.plan import WindowPlan
-    from ...formulations.window.problem import ScheduleWindow
     from ...solvers.backend import Backend
 
 # Default length of the window: this multiple of the makespan bound, since only slack lets jobs exchange rounds, and at
@@ -151,8 +151,6 @@ class ShockwavePolicy:
 
     def window(self, state: RoundState, jobs: ActiveJobs) -> ScheduleWindow:
         """Return the window program of these jobs."""
-        from ...formulations.window.problem import ScheduleWindow
-
         rounds, each = _planning_horizon(state, jobs) if self.rounds is None else (self.rounds, 1)
         return ScheduleWindow.from_columns(
             ids=[job.id for job in state.jobs],
@@ -178,7 +176,6 @@ class ShockwavePolicy:
 
     def _planned(self, window: ScheduleWindow, jobs: ActiveJobs, lead: int) -> tuple[WindowPlan, Evidence]:
         """Solve the window and order its first rounds; the gap is that of the schedule as ordered."""
-        from ...formulations.window.packing import scheduled
         from ...solvers.solve import solve
 
         result = solve(window, self.backend, rel_gap=self.rel_gap, time_limit=self.time_limit)

@@ -37,9 +37,7 @@ class SimulationInterrupted(KeyboardInterrupt):
         ended = (so_far.ended_by != "") & (so_far.end_s <= end_s)
         arrival_s = so_far.trace.arrival_s
         whole = replace(
-            so_far,
-            start_s=np.where(ended, so_far.start_s, arrival_s),
-            end_s=np.where(ended, so_far.end_s, arrival_s),
+            so_far, start_s=np.where(ended, so_far.start_s, arrival_s), end_s=np.where(ended, so_far.end_s, arrival_s)
         )
         self.tables: Mapping[str, pd.DataFrame] = {**whole.tables(), "jobs": whole.jobs[ended].reset_index(drop=True)}
         self.total = len(ended)

@@ -59,10 +59,6 @@ def simulate_rounds(
         Whether to record every run of a job in a round. If False, the result has no `runs`, `schedule` and
         `stretches`, and takes less memory.
 
-    Returns
-    -------
-    RoundResult
-
     Raises
     ------
     InvalidInput

@@ -28,6 +28,11 @@ class Clock:
         self.contention_integral_s += self.contention * (time_s - self.time_s)
         self.time_s = time_s
 
+    def mean_contention(self, since_s: float, integral_s: float) -> float:
+        """Return the mean contention since a time at which the integral was `integral_s`; now, the current one."""
+        life_s = self.time_s - since_s
+        return (self.contention_integral_s - integral_s) / life_s if life_s > 0.0 else self.contention
+
 
 def round_job(job: RoundProgress, clock: Clock, running: bool) -> RoundJob:
     """Return the view of a job for policies; `state` holds at the moment when it is read."""
@@ -77,9 +82,7 @@ def job_state(job: RoundProgress, clock: Clock, running: bool) -> JobState:
     sizes = [size for size, _ in job.regimes] + [job.batch_size]
     future = job.adaptation.future(job.batch_size, finished, total)
     life_s = clock.time_s - job.arrival_s
-    contention = clock.contention
-    if life_s > 0.0:
-        contention = (clock.contention_integral_s - job.contention_integral_at_arrival_s) / life_s
+    contention = clock.mean_contention(job.arrival_s, job.contention_integral_at_arrival_s)
     return JobState(
         id=job.id,
         gpus=job.gang_gpus,

@@ -71,11 +71,6 @@ def generate_trace(
         Source of the models, drawn evenly among the (model, batch size) pairs with a rate on the gang; built-in by
         default.
 
-    Returns
-    -------
-    Trace
-        Trace with total_epochs and the true schedule of each job, in order of arrival, ids 0 to num_jobs - 1.
-
     Raises
     ------
     InvalidInput
@@ -83,6 +78,7 @@ def generate_trace(
 
     Notes
     -----
+    The trace has total_epochs and the true schedule of each job, in order of arrival, with ids 0 to num_jobs - 1.
     GPU-time counts at the initial batch size, as in the released generator: total_steps = GPU-seconds / gang x rate,
     rounded, at least 1. A job that enlarges its batch needs less.
 

@@ -84,7 +84,10 @@ class GangSchedule:
     @property
     def gpus_in_use(self) -> Indices:
         """GPUs held in each round, shape (makespan,)."""
-        return self._over_rounds(self.gangs[self.job])
+        change = np.zeros(self.makespan + 1, dtype=np.int64)
+        np.add.at(change, self.start, self.gangs[self.job])
+        np.add.at(change, self.end, -self.gangs[self.job])
+        return np.cumsum(change)[:-1]
 
     def running(self, at: int) -> Indices:
         """Return the jobs that run in round `at`, in order."""
@@ -125,12 +128,6 @@ class GangSchedule:
 
     def _repr_svg_(self) -> str:
         return self.to_svg()  # notebooks display it
-
-    def _over_rounds(self, amount: Indices) -> Indices:
-        change = np.zeros(self.makespan + 1, dtype=np.int64)
-        np.add.at(change, self.start, amount)
-        np.add.at(change, self.end, -amount)
-        return np.cumsum(change)[:-1]
 
     def __repr__(self) -> str:
         return (

@@ -98,9 +98,7 @@ class Process:
         value = np.zeros(states)
         for allowed in self.allowed[::-1]:
             later = np.bincount(
-                self.action * states + self.origin,
-                weights=self.chance * value[self.target],
-                minlength=actions * states,
+                self.action * states + self.origin, weights=self.chance * value[self.target], minlength=actions * states
             )
             value = (worth + later.reshape(actions, states))[allowed].max(axis=0)
         return float(self.initial @ value)

@@ -90,13 +90,10 @@ class Levels:
             fall = float(falls[np.isfinite(falls)].sum())
             step = excess / fall if fall > 0 else 0.0
             # Accept the step if the new level is infeasible too, or feasible by no more than rounding.
-            if not step > 4e-16 * level or not self._costs_more(level + step, prices, 1.0 - 1e-14):
+            if not step > 4e-16 * level or not self.cheapest(level + step, prices)[0].sum() >= 1.0 - 1e-14:
                 break
             level += step
         return level
-
-    def _costs_more(self, level: float, prices: Floats, than: float) -> bool:
-        return float(self.cheapest(level, prices)[0].sum()) >= than
 
     @cached_property
     def bracket(self) -> tuple[float, float]:
