@@ -85,7 +85,7 @@ class SolvedShares(CalledOnEvents, ABC):
 
 @dataclass(kw_only=True, eq=False)
 class MaxMinFairnessPolicy(SolvedShares):
-    """Gavel: maximise the least normalised throughput.
+    """Gavel: maximise the least normalised throughput; see `MaxMinFairness`, and docs/shares.md for ties.
 
     Parameters
     ----------
@@ -95,10 +95,6 @@ class MaxMinFairnessPolicy(SolvedShares):
         Whether to maximise further levels among the jobs that can still gain.
     interval_s, backend, rel_gap, time_limit
         See `SolvedShares`.
-
-    See Also
-    --------
-    MaxMinFairness : Linear program and its tie-break.
     """
 
     agnostic: bool = False
@@ -123,7 +119,7 @@ class MaxMinFairnessPolicy(SolvedShares):
 
 @dataclass(kw_only=True, eq=False)
 class MaxSumThroughputPolicy(SolvedShares):
-    """MST: maximise the sum of steps per second of all jobs.
+    """MST: maximise the sum of steps per second of all jobs; see `MaxSumThroughput`, and docs/shares.md for ties.
 
     Parameters
     ----------
@@ -133,10 +129,6 @@ class MaxSumThroughputPolicy(SolvedShares):
         Limit of the total cost per second.
     interval_s, backend, rel_gap, time_limit
         See `SolvedShares`.
-
-    See Also
-    --------
-    MaxSumThroughput : Linear program and its tie-break.
     """
 
     costs_per_s: Mapping[str, float] | None = None
@@ -170,12 +162,9 @@ class MaxSumThroughputPolicy(SolvedShares):
 
 @dataclass(kw_only=True, eq=False)
 class MinTotalDurationPolicy(SolvedShares):
-    """OSSP: minimise the time until the last of the jobs present ends.
+    """OSSP: minimise the time until the last of the jobs present ends; options are those of `SolvedShares`.
 
-    See Also
-    --------
-    SolvedShares : Options.
-    MinTotalDuration : Linear program and its tie-break.
+    See `MinTotalDuration`, and docs/shares.md for ties.
     """
 
     name: str = field(default="ossp", init=False)

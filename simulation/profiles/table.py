@@ -89,12 +89,7 @@ class Profiles:
 
     @staticmethod
     def read(folder: str | Path, cluster: str = "tacc") -> Profiles:
-        """Read throughputs.csv, models.csv, accordion_rules.csv and gns_rules.csv from a folder.
-
-        See Also
-        --------
-        profiles.files.profile_columns : the columns of each file.
-        """
+        """Read throughputs.csv, models.csv, accordion_rules.csv and gns_rules.csv; see `profile_columns`."""
         return Profiles(**profile_columns(folder, cluster))
 
     @staticmethod

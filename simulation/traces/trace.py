@@ -198,13 +198,7 @@ class Trace:
 
     @staticmethod
     def read(path: str | Path) -> Trace:
-        """Read a trace file: Shockwave's CSV, a CSV of durations, or Gavel's tab-separated form (it has no header).
-
-        See Also
-        --------
-        read_trace : Equivalent function.
-        read_shockwave, read_durations, read_gavel : Readers of the three formats.
-        """
+        """Read a trace file in any of three formats, as `read_trace` does."""
         return Trace.of(trace_columns(path))
 
 
