@@ -31,9 +31,8 @@ def _as_numbers(name: str, values: ArrayLike, shape: tuple[int, ...] | None, ndi
         raise _ragged(name, values) from None
     if array.size and (array.dtype.kind not in "iuf"):
         if array.dtype.kind == "b":
-            raise InvalidInput(
-                name, array.flat[0], "must be a number, not a truth value", index=(0,) * array.ndim or None
-            )
+            index = (0,) * array.ndim or None
+            raise InvalidInput(name, array.flat[0], "must be a number, not a truth value", index=index)
         if array.ndim == 0 and ndim:
             raise InvalidInput(name, values, "must be a sequence of numbers")
         for index, value in np.ndenumerate(array.astype(object)):
@@ -207,9 +206,8 @@ def same_length(**arrays: NDArray[Any] | Sequence[Any]) -> None:
     *rest, (reference, last) = arrays.items()
     for name, array in rest:
         if len(array) != len(last):
-            raise InvalidInput(
-                name, f"{len(array)} values", f"{name} has length {len(array)}, {reference} has length {len(last)}"
-            )
+            why = f"{name} has length {len(array)}, {reference} has length {len(last)}"
+            raise InvalidInput(name, f"{len(array)} values", why)
 
 
 def store_checked(owner: object, check: Callable[..., Any], *names: str, **limits: Any) -> None:

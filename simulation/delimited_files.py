@@ -81,9 +81,8 @@ def read_rows(path: Path, required: Sequence[str]) -> Iterator[Row]:
                 continue
             location = f"{path.name}, line {reader.line_num}"
             if len(cells) != len(header):
-                raise InvalidInput(
-                    "line", ",".join(cells), f"{len(cells)} cells, the header has {len(header)} ({location})"
-                )
+                why = f"{len(cells)} cells, the header has {len(header)} ({location})"
+                raise InvalidInput("line", ",".join(cells), why)
             yield Row(dict(zip(header, (cell.strip() for cell in cells), strict=True)), location, reader.line_num)
     except csv.Error as error:
         raise InvalidInput("line", str(error), f"not CSV ({path.name}, line {reader.line_num})") from None

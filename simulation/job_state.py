@@ -77,9 +77,8 @@ class JobState:
         store_checked(self, as_real, "contention", minimum=1.0)
         store_checked(self, as_flag, "running")
         if self.finished_epochs >= self.total_epochs:
-            raise InvalidInput(
-                "finished_epochs", self.finished_epochs, f"must be below total_epochs, {self.total_epochs}"
-            )
+            why = f"must be below total_epochs, {self.total_epochs}"
+            raise InvalidInput("finished_epochs", self.finished_epochs, why)
         self._check_regimes()
 
     def _check_regimes(self) -> None:

@@ -103,9 +103,8 @@ class VolatileFisherMarket(Market):
             productivity = as_reals("productivity", given, minimum=0.0, shape=(count, rounds), ndim=2)
             object.__setattr__(self, "productivity", productivity)
         elif self.productivity is not None:
-            raise InvalidInput(
-                "productivity", "given", f"a {self.family} market includes it in its {field}: leave it out"
-            )
+            why = f"a {self.family} market includes it in its {field}: leave it out"
+            raise InvalidInput("productivity", "given", why)
         object.__setattr__(self, field, data)
         object.__setattr__(self, "rho", self._checked_rho())
         self._set_budgets(self.budgets, self.capacities, count, (resources, rounds))
@@ -180,9 +179,8 @@ class VolatileFisherMarket(Market):
     def static(self) -> FisherMarket:
         """The static market equal to a linear market: its goods are the pairs (resource, round), in C order."""
         if self.family != "linear":
-            raise UnsupportedProblem(
-                f"a {self.family} market has no static form: its utility is not linear in the goods"
-            )
+            why = "its utility is not linear in the goods"
+            raise UnsupportedProblem(f"a {self.family} market has no static form: {why}")
         flat = self.utilities.reshape(self.num_buyers, -1)
         return FisherMarket(flat, self.budgets, self.capacities.ravel())
 
@@ -289,13 +287,9 @@ def _weights(weights: Floats) -> Floats:
     bad = (sums > 0) & (np.abs(sums - 1.0) > WEIGHT_TOLERANCE)
     if bad.any():
         i, t = (int(at) for at in np.argwhere(bad)[0])
-        raise InvalidInput(
-            "utilities",
-            float(sums[i, t]),
-            "the weights of a round must sum to 1 (use productivity to scale the utility of a round); "
-            f"summed over resources of buyer {i} in round {t}",
-            index=(i, t),
-        )
+        why = "the weights of a round must sum to 1 (use productivity to scale the utility of a round); "
+        why += f"summed over resources of buyer {i} in round {t}"
+        raise InvalidInput("utilities", float(sums[i, t]), why, index=(i, t))
     weights = weights / np.where(sums > 0, sums, 1.0)[:, None, :]
     weights.setflags(write=False)
     return weights

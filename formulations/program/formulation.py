@@ -69,9 +69,8 @@ class Formulation(ABC, Generic[PlanT]):
         if form is not None:
             if form not in self.forms:
                 listed = f"must be one of {', '.join(self.forms)}"
-                raise InvalidInput(
-                    "form", form, listed if self.forms else f"a {self.kind} has no program: leave form out"
-                )
+                why = listed if self.forms else f"a {self.kind} has no program: leave form out"
+                raise InvalidInput("form", form, why)
             return form
         if not self.forms:
             raise UnsupportedProblem(f"no program states a {self.kind}")

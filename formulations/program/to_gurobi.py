@@ -56,9 +56,8 @@ def gurobi_values(program: ProgramData, model: Any) -> Floats:
     model holds none, InvalidInput if it has fewer variables than the program has columns.
     """
     if model.NumVars < program.num_columns:
-        raise InvalidInput(
-            "model", model.NumVars, f"has too few variables for a program of {program.num_columns} columns"
-        )
+        why = f"has too few variables for a program of {program.num_columns} columns"
+        raise InvalidInput("model", model.NumVars, why)
     from gurobipy import GRB
 
     if model.SolCount == 0 or model.Status == GRB.UNBOUNDED:  # the solution of an unbounded program is about 1e30

@@ -70,9 +70,8 @@ def pyomo_variables(program: ProgramData, model: Any) -> list[Any]:
     for part in _parts(program)[0]:
         for j, variable in zip(part.index, part.found_in(model), strict=True):
             if variable is None:
-                raise InvalidInput(
-                    "model", model.name, f"lacks a variable of {part.name}: it belongs to another program"
-                )
+                why = f"lacks a variable of {part.name}: it belongs to another program"
+                raise InvalidInput("model", model.name, why)
             variables[j] = variable
     return variables
 

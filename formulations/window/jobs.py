@@ -161,10 +161,8 @@ class JobColumns:
         wrong = np.abs(finished + left - total) > EPOCH_TOLERANCE * total
         if wrong.any():
             j = int(np.flatnonzero(wrong)[0])
-            why = (
-                f"the regimes do not add up: finished {finished[j]:g} + regimes {left[j]:g} = {finished[j] + left[j]:g}"
-            )
-            raise InvalidInput("total_epochs", float(total[j]), why, index=j)
+            sums = f"finished {finished[j]:g} + regimes {left[j]:g} = {finished[j] + left[j]:g}"
+            raise InvalidInput("total_epochs", float(total[j]), f"the regimes do not add up: {sums}", index=j)
 
     def _without_wide(self, gpus: int, skip: bool) -> tuple[dict[str, Any], tuple[str | int, ...]]:
         """Return the columns of the jobs that fit `gpus` GPUs, and the ids of the others, which need `skip`."""

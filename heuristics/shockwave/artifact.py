@@ -84,9 +84,8 @@ class ArtifactPolicy:
         store_checked(self, as_integer, "rounds", minimum=1, maximum=1_000)
         store_checked(self, as_flag, "reactive")
         if present_name(self.backend) == "lagrangian":
-            raise InvalidInput(
-                "backend", self.backend, "solves the paper's window only; the program of the released code is a MILP"
-            )
+            why = "solves the paper's window only; the program of the released code is a MILP"
+            raise InvalidInput("backend", self.backend, why)
         self._contention = _ContentionIntegral()
 
     def due(self, state: RoundState) -> bool:

@@ -54,19 +54,10 @@ class Levels:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Stretches:
-    """Stretches of time over which a job held the same GPUs, ordered by start.
+    """Stretches of time over which a job (by index in the trace) held the same GPUs, ordered by start, of shape (S,).
 
-    Attributes
-    ----------
-    trace_index : ndarray of int, shape (S,)
-        Index of the job in the trace.
-    start_s, end_s : ndarray of float, shape (S,)
-    gpus : ndarray of float, shape (S,)
-        Number of GPUs held; fractional if the engine divides GPUs.
-    gpu_type : ndarray of int, shape (S,)
-        Index of the GPU type.
-    gpu_ids : ndarray of int, shape (G,), or None
-        Numbers of the GPUs held, concatenated over the stretches. None if the engine records only how many.
+    `gpus` is the number of GPUs held, fractional if the engine divides them, and `gpu_type` the index of their type.
+    `gpu_ids`, shape (G,), are their numbers, concatenated over the stretches; None if the engine records only how many.
     """
 
     trace_index: Indices

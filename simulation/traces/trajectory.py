@@ -54,17 +54,19 @@ def epoch_seconds(trace: Trace, index: int, profiles: Profiles, runs: Runs) -> d
         raise InvalidInput(error.field, error.value, error.why, index=index) from None
 
 
+def timed_trajectory(trace: Trace, index: int, profiles: Profiles) -> tuple[Runs, dict[int, float], float]:
+    """Return one job's trajectory, its seconds per epoch by batch size, and the seconds of the whole trajectory."""
+    runs = trajectory(trace, index, profiles)
+    epoch_s = epoch_seconds(trace, index, profiles, runs)
+    return runs, epoch_s, sum(epochs * epoch_s[size] for size, epochs in runs)
+
+
 def exclusive_s(trace: Trace, profiles: Profiles) -> NDArray[np.float64]:
     """Return each job's run time alone on its whole gang along its true trajectory, shape (N,), in seconds.
 
     Finish-time fairness divides by this time, multiplied by the contention (Shockwave, Section 8.1).
     """
-    seconds = np.empty(len(trace))
-    for index in range(len(trace)):
-        runs = trajectory(trace, index, profiles)
-        epoch_s = epoch_seconds(trace, index, profiles, runs)
-        seconds[index] = sum(epochs * epoch_s[size] for size, epochs in runs)
-    return seconds
+    return np.array([timed_trajectory(trace, index, profiles)[2] for index in range(len(trace))], dtype=np.float64)
 
 
 # Former name. The time on an isolated share of the cluster is a different quantity (`FinishTimeFairness.isolated_s`).

@@ -102,11 +102,8 @@ class FinishTimeFairness(SharePolytope):
             bad = ~((self.isolated_s > 0) & np.isfinite(self.isolated_s) & np.isfinite(self.levels.at_best))
         if bad.any():
             at = int(np.flatnonzero(bad)[0])
-            why = (
-                "a job without steps left needs a positive isolated_elapsed_s"
-                if self.isolated_s[at] == 0
-                else "its time is out of range"
-            )
+            needs = "a job without steps left needs a positive isolated_elapsed_s"
+            why = needs if self.isolated_s[at] == 0 else "its time is out of range"
             raise InvalidInput("steps", float(self.steps[at]), why, index=at)
 
     @cached_property
