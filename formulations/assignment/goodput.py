@@ -153,10 +153,10 @@ class GoodputAllocation(Formulation[GoodputPlan]):
         if self.idle_penalty is not None and self.idle_speedup is not None:
             raise InvalidInput("idle_penalty", self.idle_penalty, "give either idle_penalty or idle_speedup, not both")
         if self.idle_penalty is None:
-            idle = IDLE_SPEEDUP if self.idle_speedup is None else self.idle_speedup
-            put("idle_speedup", as_real("idle_speedup", idle, above=0.0))
+            put("idle_speedup", IDLE_SPEEDUP if self.idle_speedup is None else self.idle_speedup)
+            store_checked(self, as_real, "idle_speedup", above=0.0)
         else:
-            put("idle_penalty", as_real("idle_penalty", self.idle_penalty))
+            store_checked(self, as_real, "idle_penalty")
         base: Any = self.base_goodputs
         base = self._fair_goodputs() if base is None else as_reals("base_goodputs", base, above=0.0, shape=(count,))
         put("base_goodputs", base)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..arrays import Floats, Indices
-from ..checks import as_real, as_reals, same_length
+from ..checks import as_real, as_reals, same_length, store_checked
 from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
 from ..program.data import ProblemClass, Residuals
@@ -86,11 +86,10 @@ class MaxSumThroughput(SharePolytope):
             if len(costs) != self.num_types:
                 raise InvalidInput("costs_per_s", f"{len(costs)} values", f"there are {self.num_types} types of GPU")
             object.__setattr__(self, "costs_per_s", costs)
-            object.__setattr__(self, "budget_per_s", as_real("budget_per_s", self.budget_per_s, above=0.0))
+            store_checked(self, as_real, "budget_per_s", above=0.0)
         if self.least_rates is not None:
-            least = as_reals("least_rates", self.least_rates, minimum=0.0)
-            same_length(least_rates=least, rates=self.rates)
-            object.__setattr__(self, "least_rates", least)
+            store_checked(self, as_reals, "least_rates", minimum=0.0)
+            same_length(least_rates=self.least, rates=self.rates)
 
     @property
     def kind(self) -> str:

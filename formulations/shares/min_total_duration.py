@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Floats, Indices
-from ..checks import as_reals, refuse, same_length
+from ..checks import as_reals, refuse, same_length, store_checked
 from ..program.data import Residuals
 from .levels import LevelShares
 from .polytope import GpuShares
@@ -63,11 +63,10 @@ class MinTotalDuration(LevelShares):
 
     def __post_init__(self) -> None:
         self._set_polytope(self.rates, self.gangs, self.gpus, runs=True)
-        steps = as_reals("steps", self.steps, above=0.0)
-        same_length(steps=steps, rates=self.rates)
-        object.__setattr__(self, "steps", steps)
+        store_checked(self, as_reals, "steps", above=0.0)
+        same_length(steps=self.steps, rates=self.rates)
         bad = ~((self.highest > 1e-300) & (self.highest < 1e300))
-        refuse("steps", bad, steps, "its run time is out of the range of numbers")
+        refuse("steps", bad, self.steps, "its run time is out of the range of numbers")
 
     @cached_property
     def worth(self) -> Floats:

@@ -23,10 +23,8 @@ class PartialAllocation:
     ----------
     allocation : ndarray of float, shape (N, K)
         Allocation ``f_i x*_i``, in the unit of the capacities.
-    kept : ndarray of float, shape (N,)
-        Share ``f_i`` of the Nash optimum that each buyer keeps, in (0, 1].
-    utilities : ndarray of float, shape (N,)
-        Utilities of the allocation.
+    kept, utilities : ndarray of float, shape (N,)
+        Share ``f_i`` of the Nash optimum that each buyer keeps, in (0, 1]; utilities of the allocation.
     least_utilities, most_utilities : ndarray of float, shape (N,)
         Lower and upper bounds on the mechanism's exact utilities, proved from the gaps of the solves.
     leftover : ndarray of float, shape (K,)
@@ -36,10 +34,9 @@ class PartialAllocation:
     slack : ndarray of float, shape (N,)
         Bound on the gain from misreporting: a report of other utilities raises buyer i's utility by a factor of at most
         ``exp(slack_i)``. It is the sum of the gaps of the relevant solves over the budget (see `partial_allocation`).
-    gap : float
-        Largest gap of all solves, as `Result.gap` defines it.
-    solves : int
-        Number of markets solved: one, and one for each distinct buyer.
+    gap, solves : float and int
+        Largest gap of all solves, as `Result.gap` defines it; number of markets solved: one, and one for each distinct
+        buyer.
     """
 
     allocation: Floats

@@ -70,6 +70,7 @@ class ThemisFilterPolicy(CalledEveryRound):
     mechanism: Mechanism = "efficiency"
     predictor: Predictor = "greedy"
     rel_gap: float = 1e-6
+    name: str = field(default="themis-filter", init=False, repr=False)
     _credit: dict[str | int, float] = field(default_factory=dict, init=False, repr=False)
     _offer: tuple[Any, PartialAllocation] | None = field(default=None, init=False, repr=False)
 
@@ -80,11 +81,6 @@ class ThemisFilterPolicy(CalledEveryRound):
             raise InvalidInput("mechanism", self.mechanism, f"must be one of {', '.join(MECHANISMS)}")
         if self.predictor not in PREDICTORS:
             raise InvalidInput("predictor", self.predictor, f"must be one of {', '.join(PREDICTORS)}")
-
-    @property
-    def name(self) -> str:
-        """Name on the command line."""
-        return "themis-filter"
 
     def decide(self, state: RoundState) -> Schedule:
         """Return a schedule of the next round."""

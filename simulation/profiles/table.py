@@ -68,10 +68,9 @@ class Profiles:
             as_real(f"rates[{key}]", rate, above=0.0)
             if key[0] not in self.dataset_sizes:
                 raise InvalidInput("dataset_sizes", key[0], "the model has rates and no data set size")
-        for model, size in self.dataset_sizes.items():
-            as_integer(f"dataset_sizes[{model}]", size, minimum=1)
-        for model, size in self.max_batch_sizes.items():
-            as_integer(f"max_batch_sizes[{model}]", size, minimum=1)
+        for name in ("dataset_sizes", "max_batch_sizes"):
+            for model, size in getattr(self, name).items():
+                as_integer(f"{name}[{model}]", size, minimum=1)
         for rule, stretches in self.accordion.items():
             for stretch in stretches:
                 if not 0 <= stretch.first <= stretch.last:

@@ -32,8 +32,7 @@ _BINS = 240
 
 def jct_cdf(results: SimulationResult | Mapping[str, SimulationResult]) -> str:
     """Return an SVG document: the share of jobs that completed within each time from arrival, one line by result."""
-    results = _named(results)
-    values = {name: result.jobs["jct_s"].to_numpy(dtype=np.float64) for name, result in results.items()}
+    values = {name: result.jct_s for name, result in _named(results).items()}
     unit, seconds = time_unit(_limit(values))
     labels = [f"{name}, mean {each.mean() / seconds:.2f} {unit}" for name, each in values.items()]
     return _cdf(values, labels, "Job completion time", f"{unit} from arrival to completion", seconds)
@@ -41,8 +40,7 @@ def jct_cdf(results: SimulationResult | Mapping[str, SimulationResult]) -> str:
 
 def ftf_cdf(results: SimulationResult | Mapping[str, SimulationResult]) -> str:
     """Return an SVG document: the share of jobs of at most each finish-time fairness, by result; 1.05 is marked."""
-    results = _named(results)
-    values = {name: result.jobs["ftf"].to_numpy(dtype=np.float64) for name, result in results.items()}
+    values = {name: result.ftf for name, result in _named(results).items()}
     labels = [f"{name}, worst {each.max():.2f}" for name, each in values.items()]
     return _cdf(values, labels, "Finish-time fairness", "JCT by what an equal share would give", 1.0, mark=1.05)
 

@@ -145,7 +145,7 @@ class GangMakespan(Formulation[GangSchedule]):
         if form == "patterns":
             held, classes = _patterns(self)
             counts = (
-                np.stack([grants[members].sum(axis=0) for members in classes], axis=1) if classes else grants.T[:, :0]
+                np.array([grants[members].sum(axis=0) for members in classes]).reshape(len(classes), plan.makespan).T
             )
             repeat = np.zeros(len(held))
             for count in counts:
