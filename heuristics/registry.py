@@ -106,19 +106,7 @@ def policies_of(engine: str) -> tuple[str, ...]:
 
 
 def find_policy(name: str, engine: str | None = None) -> PolicyEntry:
-    """Return the entry of a policy.
-
-    Parameters
-    ----------
-    name : str
-    engine : str, optional
-        Engine of the policy; by default the first that has a policy of this name.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such policy (the message names the nearest) or no such engine.
-    """
+    """Return the entry of a policy; arguments and errors are those of `make_policy`."""
     if engine is not None:
         known = policies_of(find_engine(engine).name)
         if name in known:

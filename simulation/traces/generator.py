@@ -80,11 +80,8 @@ def generate_trace(
     -----
     The trace has total_epochs and the true schedule of each job, in order of arrival, with ids 0 to num_jobs - 1.
     GPU-time counts at the initial batch size, as in the released generator: total_steps = GPU-seconds / gang x rate,
-    rounded, at least 1. A job that enlarges its batch needs less.
-
-    References
-    ----------
-    .. [1] P. Zheng et al., "Shockwave", NSDI 2023, Section 8.1.
+    rounded, at least 1. A job that enlarges its batch needs less. Source: P. Zheng et al., "Shockwave", NSDI 2023,
+    Section 8.1.
     """
     if not isinstance(rng, np.random.Generator):
         raise InvalidInput("rng", rng, "must be a numpy.random.Generator")

@@ -144,9 +144,8 @@ class GangMakespan(Formulation[GangSchedule]):
         grants, horizon = plan.grants, self.list_plan.makespan
         if form == "patterns":
             held, classes = _patterns(self)
-            counts = (
-                np.array([grants[members].sum(axis=0) for members in classes]).reshape(len(classes), plan.makespan).T
-            )
+            by_class = [grants[members].sum(axis=0) for members in classes]
+            counts = np.array(by_class, dtype=np.int64).reshape(len(classes), plan.makespan).T
             repeat = np.zeros(len(held))
             for count in counts:
                 holds = np.flatnonzero((held >= count).all(axis=1))
