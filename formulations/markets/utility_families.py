@@ -1,9 +1,9 @@
 """Utility families of a volatile market: the utility of a round, and its unit expenditure function.
 
-Of an allocation, shape (N, J, T), or prices, shape (J, T), a family returns for each buyer and round, shape (N, T), the
-utility (`rates`) or the least money that buys one unit of it (`unit_costs`); and the contribution ``x dU/dx`` of each
-good, whose sum over resources is the utility. A round without demand (`has_demand`, shape (N, J, T)) of a buyer has
-utility 0 and infinite unit expenditure.
+A family returns the utility (`rates`) of an allocation, shape (N, J, T), and the least money that buys one unit of
+utility (`unit_costs`) at prices, shape (J, T), for each buyer and round, shape (N, T). Its `contributions` are ``x
+dU/dx`` of each good; their sum over resources is the utility. A round in which a buyer has no demand (`has_demand`,
+shape (N, J, T)) has utility 0 and infinite unit expenditure.
 """
 
 from __future__ import annotations

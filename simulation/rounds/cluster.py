@@ -14,10 +14,11 @@ from ..profiles.table import Profiles
 
 
 class RoundCluster:
-    """Checked GPU types with their counts and profiles, one for all types or one for each; racks are ignored.
+    """Checked GPU types with their counts and profiles: one for all types, or one for each.
 
-    Profiles of one cluster may differ only in name and rates, since an epoch of a job is the same work on every type.
-    Raises InvalidInput if they do not, if a type has none, or if a count is not positive.
+    Machines and racks are ignored. Profiles of one cluster may differ only in name and rates, since an epoch of a job
+    is the same work on every type. Raises InvalidInput if they do not, if a type has none, or if a count is not
+    positive.
     """
 
     def __init__(self, gpus: Cluster | int | Mapping[str, int], profiles: Profiles | Mapping[str, Profiles]) -> None:
