@@ -76,7 +76,7 @@ def _refuse_other_type(name: str, value: Any, index: tuple[int, ...] | None) -> 
         raise InvalidInput(name, value, "must be a number", index=index)
 
 
-def refuse(name: str, bad: NDArray[np.bool_], values: NDArray[Any], why: str) -> None:
+def refuse(name: str, bad: NDArray[np.bool_] | np.bool_, values: NDArray[Any], why: str) -> None:
     """Raise InvalidInput for the first bad entry, if any, with its index and value."""
     if bad.any():
         index = tuple(int(i) for i in np.argwhere(bad)[0])

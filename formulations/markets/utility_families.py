@@ -1,8 +1,8 @@
 """Utility families of a volatile market: the utility of a round, and its unit expenditure function.
 
 A family returns the utility (`rates`) of an allocation, shape (N, J, T), and the least money that buys one unit of
-utility (`unit_costs`) at prices, shape (J, T), for each buyer and round, shape (N, T). Its `contributions` are ``x
-dU/dx`` of each good; their sum over resources is the utility. A round in which a buyer has no demand (`has_demand`,
+utility (`unit_costs`) at prices, shape (J, T), for each buyer and round, shape (N, T). The contribution ``x dU/dx`` of
+each good (`contributions`) sums over resources to the utility. A round in which a buyer has no demand (`has_demand`,
 shape (N, J, T)) has utility 0 and infinite unit expenditure.
 """
 

@@ -50,9 +50,9 @@ def restated_posterior(total: Number, finished: Sequence[Number], max_regimes: i
     """Return the posterior Dir(m_1, ..., m_k, S_k, ..., S_k) of the restatement rule when regime k ends, shape (K,).
 
     The job has N = `total` epochs and at most K = `max_regimes` regimes, of which k < K have `finished` with these
-    epochs (m). The concentrations sum to N, so each is also the mean epochs of its regime. With ``S_k = (N - m_1 - ...
-    - m_k)/(K - k)`` the observed finished regimes *restate* the evenly split prior over the others. Source: Shockwave,
-    Section 5.
+    epochs (m). The concentrations sum to N, so each is also the mean epochs of its regime. The observed finished
+    regimes *restate* the evenly split prior over the others: ``S_k = (N - m_1 - ... - m_k)/(K - k)``. Source:
+    Shockwave, Section 5.
     """
     later = max_regimes - len(finished)
     return tuple(finished) + ((total - sum(finished)) / later,) * later

@@ -151,7 +151,7 @@ class Trace:
     def select(self, indices: Sequence[int] | NDArray[np.integer[Any]] | NDArray[np.bool_]) -> Trace:
         """Return the trace of some jobs in the given order: trace indices, or a mask of shape (N,)."""
         chosen = np.arange(len(self))[np.asarray(indices)]
-        columns = {
+        columns: dict[str, Any] = {
             name: column[chosen] if isinstance(column, np.ndarray) else [column[i] for i in chosen]
             for name, column in self._columns().items()
         }
