@@ -165,23 +165,19 @@ class GoodputAllocation(Formulation[GoodputPlan]):
         refuse("goodputs", bad, given, f"its speedup to the power {self.power:g} is out of range")
 
     def _check_restarts(self, count: int, types: int) -> None:
-        put = self.__dict__.__setitem__
         if self.restart_factors is not None:
-            factors = as_reals("restart_factors", self.restart_factors, above=0.0, maximum=1.0, shape=(count,))
-            put("restart_factors", factors)
+            store_checked(self, as_reals, "restart_factors", above=0.0, maximum=1.0, shape=(count,))
             if self.current is None:
                 raise InvalidInput("current", None, "restart_factors need the current configurations")
         if self.current is None:
             return
         if self.restart_factors is None:
             raise InvalidInput("restart_factors", None, "current configurations matter only with restart_factors")
-        current = as_integers("current", self.current, minimum=0, shape=(count, 2), ndim=2)
-        put("current", current)
+        store_checked(self, as_integers, "current", minimum=0, shape=(count, 2), ndim=2)
         for column, limit in ((0, types), (1, self.goodputs.shape[2])):
-            if (current[:, column] >= limit).any():
-                at = int(np.flatnonzero(current[:, column] >= limit)[0])
-                why = f"must be below {limit}"
-                raise InvalidInput("current", int(current[at, column]), why, index=(at, column))
+            beyond = self.current >= limit
+            beyond[:, 1 - column] = False
+            refuse("current", beyond, self.current, f"must be below {limit}")
 
     @classmethod
     def sia(

@@ -77,7 +77,7 @@ class MaxMinFairness(LevelShares):
     reference: ClassVar[str] = "Gavel, OSDI 2020, Section 4.1"
 
     def __post_init__(self) -> None:
-        self._set_polytope(self.rates, self.gangs, self.gpus, runs=True)
+        self._check_polytope(runs=True)
         given: ArrayLike = np.ones(self.num_jobs) if self.weights is None else self.weights
         weights = as_reals("weights", given, above=0.0)
         same_length(weights=weights, rates=self.rates)

@@ -73,7 +73,7 @@ class MaxSumThroughput(SharePolytope):
     reference: ClassVar[str] = "Gavel, OSDI 2020, Section 4.2"
 
     def __post_init__(self) -> None:
-        self._set_polytope(self.rates, self.gangs, self.gpus, runs=False)
+        self._check_polytope(runs=False)
         with np.errstate(over="ignore"):
             total = float(self.rates.max(axis=1).sum())
         if not math.isfinite(total):

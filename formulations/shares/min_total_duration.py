@@ -62,7 +62,7 @@ class MinTotalDuration(LevelShares):
     reference: ClassVar[str] = "Gavel, OSDI 2020, Section 4.2"
 
     def __post_init__(self) -> None:
-        self._set_polytope(self.rates, self.gangs, self.gpus, runs=True)
+        self._check_polytope(runs=True)
         store_checked(self, as_reals, "steps", above=0.0)
         same_length(steps=self.steps, rates=self.rates)
         bad = ~((self.highest > 1e-300) & (self.highest < 1e300))

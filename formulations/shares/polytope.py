@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..arrays import Floats, Indices
-from ..checks import as_integers, as_reals, refuse, same_length
+from ..checks import as_integers, as_reals, refuse, same_length, store_checked
 from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
 from ..program.data import Residuals
@@ -82,19 +82,17 @@ class SharePolytope(Formulation[GpuShares], ABC):
     forms = ("shares",)
     proves_bounds = True
 
-    def _set_polytope(self, rates: ArrayLike, gangs: ArrayLike, gpus: ArrayLike, *, runs: bool) -> None:
+    def _check_polytope(self, *, runs: bool) -> None:
         """Check and store the data of P; with `runs`, every job must be able to run on some type."""
-        rates = as_reals("rates", rates, minimum=0.0, ndim=2)
-        gangs = as_integers("gangs", gangs, minimum=1)
-        gpus = as_integers("gpus", gpus, minimum=1)
-        same_length(gangs=gangs, rates=rates)
-        if rates.shape[1] != len(gpus):
-            raise InvalidInput("gpus", f"{len(gpus)} values", f"rates has {rates.shape[1]} types in its columns")
-        fastest = rates.max(axis=1)
+        store_checked(self, as_reals, "rates", minimum=0.0, ndim=2)
+        store_checked(self, as_integers, "gangs", "gpus", minimum=1)
+        same_length(gangs=self.gangs, rates=self.rates)
+        types = self.rates.shape[1]
+        if types != len(self.gpus):
+            raise InvalidInput("gpus", f"{len(self.gpus)} values", f"rates has {types} types in its columns")
+        fastest = self.rates.max(axis=1)
         if runs:
             refuse("rates", fastest == 0, fastest, "the job can run on no type of GPU")
-        for name, value in (("rates", rates), ("gangs", gangs), ("gpus", gpus)):
-            object.__setattr__(self, name, value)
 
     @property
     def num_jobs(self) -> int:

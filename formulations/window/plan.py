@@ -29,6 +29,14 @@ class WindowPlan(GrantedRounds):
     window : ScheduleWindow
     grants : ndarray of bool, shape (N, T)
         Whether the job holds all its GPUs in the round.
+    regime_of, rounds_granted, gpus_in_use : ndarray of int, shape (N, T), (N,) and (T,)
+        Regime that runs, by index within the job, -1 where idle; rounds of each job (n_j); GPUs held in each round.
+    utilities, remaining_s : ndarray of float, shape (N,)
+        Share of its epochs that each job has done after the window (UTIL_j); isolated run time left then, in seconds.
+    makespan_bound_s, objective : float
+        Lower bound on the makespan of the remaining work (H, Eq. 10), in seconds; the window's objective.
+    restarts : int
+        Number of pairs of job and round in which the job runs and did not run in the round before.
     """
 
     def __repr__(self) -> str:

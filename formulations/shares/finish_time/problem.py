@@ -86,7 +86,7 @@ class FinishTimeFairness(SharePolytope):
     _declared_class = ProblemClass.LP
 
     def __post_init__(self) -> None:
-        self._set_polytope(self.rates, self.gangs, self.gpus, runs=False)
+        self._check_polytope(runs=False)
         store_checked(self, as_reals, "steps", "elapsed_s", "isolated_elapsed_s", minimum=0.0)
         store_checked(self, as_reals, "isolated_rates", above=0.0)
         same_length(
