@@ -139,14 +139,8 @@ class JobColumns:
     def _check_columns(self) -> None:
         """Check conditions between columns: lengths, starts, and sums of epochs."""
         count, starts = len(self.gangs), self.regime_starts
-        same_length(
-            ids=self.ids,
-            total_epochs=self.total_epochs,
-            finished_epochs=self.finished_epochs,
-            ftf=self.ftf,
-            weight=self.weight,
-            gangs=self.gangs,
-        )
+        by_job = ("ids", "total_epochs", "finished_epochs", "ftf", "weight", "gangs")
+        same_length(**{name: getattr(self, name) for name in by_job})
         same_length(regime_epoch_s=self.regime_epoch_s, regime_epochs=self.regime_epochs)
         if len(starts) != count + 1:
             raise InvalidInput("regime_starts", len(starts), f"must have N + 1 = {count + 1} entries")

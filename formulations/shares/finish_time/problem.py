@@ -87,15 +87,10 @@ class FinishTimeFairness(SharePolytope):
 
     def __post_init__(self) -> None:
         self._check_polytope(runs=False)
-        store_checked(self, as_reals, "steps", "elapsed_s", "isolated_elapsed_s", minimum=0.0)
+        history = ("steps", "elapsed_s", "isolated_elapsed_s")
+        store_checked(self, as_reals, *history, minimum=0.0)
         store_checked(self, as_reals, "isolated_rates", above=0.0)
-        same_length(
-            steps=self.steps,
-            elapsed_s=self.elapsed_s,
-            isolated_elapsed_s=self.isolated_elapsed_s,
-            isolated_rates=self.isolated_rates,
-            rates=self.rates,
-        )
+        same_length(**{name: getattr(self, name) for name in (*history, "isolated_rates", "rates")})
         fastest = self.rates.max(axis=1)
         refuse("rates", (fastest == 0) & (self.steps > 0), fastest, "the job can run on no type of GPU")
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
