@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from numbers import Integral, Real
 from typing import Any
 
@@ -31,9 +31,8 @@ def _as_numbers(name: str, values: ArrayLike, shape: tuple[int, ...] | None, ndi
         raise _ragged(name, values) from None
     if array.size and (array.dtype.kind not in "iuf"):
         if array.dtype.kind == "b":
-            raise InvalidInput(
-                name, array.flat[0], "must be a number, not a truth value", index=(0,) * array.ndim or None
-            )
+            index = (0,) * array.ndim or None
+            raise InvalidInput(name, array.flat[0], "must be a number, not a truth value", index=index)
         if array.ndim == 0 and ndim:
             raise InvalidInput(name, values, "must be a sequence of numbers")
         for index, value in np.ndenumerate(array.astype(object)):
@@ -77,11 +76,11 @@ def _refuse_other_type(name: str, value: Any, index: tuple[int, ...] | None) -> 
         raise InvalidInput(name, value, "must be a number", index=index)
 
 
-def _refuse(name: str, array: NDArray[Any], bad: NDArray[np.bool_], why: str) -> None:
+def refuse(name: str, bad: NDArray[np.bool_] | np.bool_, values: NDArray[Any], why: str) -> None:
+    """Raise InvalidInput for the first bad entry, if any, with its index and value."""
     if bad.any():
         index = tuple(int(i) for i in np.argwhere(bad)[0])
-        value = array[index]
-        raise InvalidInput(name, value.item() if hasattr(value, "item") else value, why, index=index)
+        raise InvalidInput(name, values[index].tolist(), why, index=index)
 
 
 def as_reals(
@@ -97,22 +96,19 @@ def as_reals(
 ) -> NDArray[np.float64]:
     """Return `values` as a read-only array of finite floats within [minimum, maximum] and strictly above `above`.
 
-    Raises
-    ------
-    InvalidInput
-        Naming the field, the first offending index, and its value.
+    InvalidInput names the field, the first offending index, and its value.
     """
     array = _as_numbers(name, values, shape, ndim)
     if array.size == 0 and not empty:
         raise InvalidInput(name, "[]", "must not be empty")
     reals = np.array(array, dtype=np.float64)
-    _refuse(name, reals, ~np.isfinite(reals), "must be finite")
+    refuse(name, ~np.isfinite(reals), reals, "must be finite")
     if minimum is not None:
-        _refuse(name, reals, reals < minimum, f"at least {minimum:g}")
+        refuse(name, reals < minimum, reals, f"at least {minimum:g}")
     if above is not None:
-        _refuse(name, reals, reals <= above, f"must be greater than {above:g}")
+        refuse(name, reals <= above, reals, f"must be greater than {above:g}")
     if maximum is not None:
-        _refuse(name, reals, reals > maximum, f"at most {maximum:g}")
+        refuse(name, reals > maximum, reals, f"at most {maximum:g}")
     reals.setflags(write=False)
     return reals
 
@@ -129,23 +125,20 @@ def as_integers(
 ) -> NDArray[np.int64]:
     """Return `values` as a read-only array of integers within [minimum, maximum]; 2.0 is an integer, 2.5 is not.
 
-    Raises
-    ------
-    InvalidInput
-        Naming the field, the first offending index, and its value.
+    InvalidInput names the field, the first offending index, and its value.
     """
     array = _as_numbers(name, values, shape, ndim)
     if array.size == 0 and not empty:
         raise InvalidInput(name, "[]", "must not be empty")
     if array.dtype.kind == "f":
-        _refuse(name, array, ~np.isfinite(array), "must be finite")
-        _refuse(name, array, array != np.rint(array), "must be a whole number")
-    _refuse(name, array, np.abs(array.astype(np.float64)) > LARGEST_INTEGER, f"at most {LARGEST_INTEGER}")
+        refuse(name, ~np.isfinite(array), array, "must be finite")
+        refuse(name, array != np.rint(array), array, "must be a whole number")
+    refuse(name, np.abs(array.astype(np.float64)) > LARGEST_INTEGER, array, f"at most {LARGEST_INTEGER}")
     integers = np.array(array, dtype=np.int64)
     if minimum is not None:
-        _refuse(name, integers, integers < minimum, f"at least {minimum}")
+        refuse(name, integers < minimum, integers, f"at least {minimum}")
     if maximum is not None:
-        _refuse(name, integers, integers > maximum, f"at most {maximum}")
+        refuse(name, integers > maximum, integers, f"at most {maximum}")
     integers.setflags(write=False)
     return integers
 
@@ -213,6 +206,11 @@ def same_length(**arrays: NDArray[Any] | Sequence[Any]) -> None:
     *rest, (reference, last) = arrays.items()
     for name, array in rest:
         if len(array) != len(last):
-            raise InvalidInput(
-                name, f"{len(array)} values", f"{name} has length {len(array)}, {reference} has length {len(last)}"
-            )
+            why = f"{name} has length {len(array)}, {reference} has length {len(last)}"
+            raise InvalidInput(name, f"{len(array)} values", why)
+
+
+def store_checked(owner: object, check: Callable[..., Any], *names: str, **limits: Any) -> None:
+    """Check fields of an object, frozen or not, with one of the functions above, and store what it returns."""
+    for name in names:
+        object.__setattr__(owner, name, check(name, getattr(owner, name), **limits))

@@ -19,11 +19,8 @@ UNUSABLE = (OSError, EOFError, UnpicklingError)
 class OptionalCache(FunctionCache):  # type: ignore[misc]  # numba has no types
     """Numba's cache of one function on disk, which ignores files that cannot be read or written.
 
-    Raises
-    ------
-    RuntimeError
-        On construction, if none of ``NUMBA_CACHE_DIR``, ``__pycache__`` beside the module and the user's cache folder
-        is writable.
+    Its construction raises RuntimeError if none of ``NUMBA_CACHE_DIR``, ``__pycache__`` beside the module and the
+    user's cache folder is writable.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -42,17 +39,8 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
     """Compile a function with numba when it is first called, and cache the result on disk if a folder is writable.
 
     Numba's own ``cache=True`` raises at import if no folder is writable, for instance in a container whose user has no
-    home folder, and at the first call if the disk is full.
-
-    Parameters
-    ----------
-    **options
-        Options of ``numba.njit`` other than ``cache``.
-
-    Returns
-    -------
-    callable
-        The decorator. The compiled function has the plain Python function as ``py_func``.
+    home folder, and at the first call if the disk is full. The options are those of ``numba.njit`` other than
+    ``cache``; the compiled function has the plain Python function as ``py_func``.
 
     Examples
     --------

@@ -10,21 +10,13 @@ from pathlib import Path
 def write_text(path: str | os.PathLike[str], text: str, *, errors: str = "strict") -> None:
     """Write `text` as UTF-8 to `path` through a temporary file in the same folder, so that no reader sees half a file.
 
-    Devices and pipes are written in place. A symbolic link stays; the file that it points to is replaced.
-
-    Parameters
-    ----------
-    path : str or path-like
-    text : str
-    errors : str
-        How to encode what UTF-8 cannot hold, as in `str.encode`.
+    Devices and pipes are written in place. A symbolic link stays; the file that it points to is replaced. `errors` is
+    that of `str.encode`: "strict" raises UnicodeEncodeError for a lone surrogate.
 
     Raises
     ------
     OSError
         If the file cannot be written; the old file stays, and no temporary file is left.
-    UnicodeEncodeError
-        If `errors` is "strict" and the text holds a lone surrogate.
     """
     data = text.encode("utf-8", errors=errors)
     target = Path(path)
@@ -39,3 +31,10 @@ def write_text(path: str | os.PathLike[str], text: str, *, errors: str = "strict
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def written(text: str, path: str | os.PathLike[str] | None) -> str:
+    """Return `text`, after writing it to `path` if one is given."""
+    if path is not None:
+        write_text(path, text)
+    return text

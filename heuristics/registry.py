@@ -54,12 +54,7 @@ class PolicyEntry:
 
 # Policies of the rounds engine: name, description, module, maker. One row adds a policy.
 _ROUNDS = (
-    (
-        "shockwave",
-        "window program: long-run fairness and a short makespan",
-        ".shockwave.policy",
-        "ShockwavePolicy",
-    ),
+    ("shockwave", "window program: long-run fairness and a short makespan", ".shockwave.policy", "ShockwavePolicy"),
     ("shockwave-artifact", "variant of Shockwave in its released code", ".shockwave.artifact", "ArtifactPolicy"),
     ("ossp", "least time until the last job ends", ".rounds.solved_shares", "MinTotalDurationPolicy"),
     (
@@ -111,19 +106,7 @@ def policies_of(engine: str) -> tuple[str, ...]:
 
 
 def find_policy(name: str, engine: str | None = None) -> PolicyEntry:
-    """Return the entry of a policy.
-
-    Parameters
-    ----------
-    name : str
-    engine : str, optional
-        Engine of the policy; by default the first that has a policy of this name.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such policy (the message names the nearest) or no such engine.
-    """
+    """Return the entry of a policy; arguments and errors are those of `make_policy`."""
     if engine is not None:
         known = policies_of(find_engine(engine).name)
         if name in known:
@@ -148,11 +131,6 @@ def make_policy(name: str, engine: str | None = None, **options: Any) -> Any:
         Engine of the policy; by default the first that has a policy of this name.
     **options
         Options of the policy; see `find_policy(name, engine).options`.
-
-    Returns
-    -------
-    object
-        Policy of that engine; for rounds a `RoundPolicy`.
 
     Raises
     ------

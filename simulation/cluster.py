@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..formulations.checks import as_integer, as_integers
+from ..formulations.checks import as_integer, as_integers, store_checked
 from ..formulations.errors import InvalidInput
 
 # Name of the GPU type where the caller gives only a number of GPUs.
@@ -50,7 +50,7 @@ class Cluster:
         object.__setattr__(self, "gpus_by_type", MappingProxyType(counts))
         for name in ("machines", "gpus_per_machine", "racks"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, as_integer(name, getattr(self, name), minimum=1))
+                store_checked(self, as_integer, name, minimum=1)
         self._divide_into_machines()
         if self.racks is not None:
             if self.machines is None:

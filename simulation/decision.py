@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 _Answer = TypeVar("_Answer")
 
@@ -30,24 +31,19 @@ class Evidence:
     gap: float = float("nan")
     backend: str = ""
 
+    @classmethod
+    def of(cls, result: Any) -> Evidence:
+        """Return the evidence of a decision based on this result of a solve."""
+        objective = math.nan if result.objective is None else result.objective
+        reason = result.termination.reason.name
+        return cls(reason=reason, objective=objective, bound=result.bound, gap=result.gap, backend=result.backend)
+
 
 class CallRecord(NamedTuple):
-    """One call of the policy.
+    """One call of the policy, which decides a step of the engine at a simulated time.
 
-    Attributes
-    ----------
-    step : int
-        Step of the engine that the call decides.
-    time_s : float
-        Simulated time of the call.
-    jobs : int
-        Number of jobs in the state passed to the policy.
-    wall_s : float
-        Wall-clock seconds of the call.
-    answer : str
-        Type of the answer, such as "shares".
-    reason, objective, bound, gap, backend
-        Fields of the decision's `Evidence`.
+    `jobs` counts the jobs in the state passed to the policy, `wall_s` is the wall-clock duration, and `answer` the type
+    of the answer, such as "shares". The other fields are those of the decision's `Evidence`.
     """
 
     step: int
@@ -63,16 +59,9 @@ class CallRecord(NamedTuple):
 
 
 class CallLog:
-    """Log that times the calls of a policy and records each.
-
-    Attributes
-    ----------
-    records : list of CallRecord
-        Records in order of the calls.
-    """
+    """Log that times the calls of a policy and keeps their records in order."""
 
     def __init__(self) -> None:
-        """Create an empty log."""
         self.records: list[CallRecord] = []
 
     def timed(self, call: Callable[[], _Answer]) -> tuple[_Answer, float]:

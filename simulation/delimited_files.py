@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import csv
 import gzip
-import math
 import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from ..formulations.checks import as_integer, as_real
 from ..formulations.errors import InvalidInput
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table.
-
-    Parameters
-    ----------
-    cells : dict of str to str
-        Cells by column name.
-    location : str
-        File and line, for messages.
-    line : int
-        Line number, from 1.
-    """
+    """One line of a table: its cells by column name, its file and line for messages, and the line's number from 1."""
 
     cells: dict[str, str]
     location: str
@@ -41,29 +32,19 @@ class Row:
 
     def integer(self, column: str, minimum: int) -> int:
         """Return a cell as a whole number of at least `minimum`."""
-        value = self.cells[column]
-        try:
-            number = int(value)
-        except ValueError:
-            raise InvalidInput(column, value, f"must be a whole number ({self.location})") from None
-        if number < minimum:
-            raise InvalidInput(column, number, f"at least {minimum} ({self.location})")
-        return number
+        return int(self._checked(column, int, "must be a whole number", as_integer, minimum=minimum))
 
     def real(self, column: str, *, minimum: float | None = None, above: float | None = None) -> float:
         """Return a cell as a finite number, at least `minimum` and greater than `above`."""
+        return float(self._checked(column, float, "must be a number", as_real, minimum=minimum, above=above))
+
+    def _checked(self, column: str, read: Any, kind: str, check: Any, **limits: float | None) -> Any:
         value = self.cells[column]
         try:
-            number = float(value)
-        except ValueError:
-            raise InvalidInput(column, value, f"must be a number ({self.location})") from None
-        if not math.isfinite(number):
-            raise InvalidInput(column, number, f"must be finite ({self.location})")
-        if minimum is not None and number < minimum:
-            raise InvalidInput(column, number, f"at least {minimum:g} ({self.location})")
-        if above is not None and number <= above:
-            raise InvalidInput(column, number, f"must be greater than {above:g} ({self.location})")
-        return number
+            return check(column, read(value), **limits)
+        except ValueError as error:  # InvalidInput is one
+            value, why = (error.value, error.why) if isinstance(error, InvalidInput) else (value, kind)
+            raise InvalidInput(column, value, f"{why} ({self.location})") from None
 
 
 def read_lines(path: Path) -> list[str]:
@@ -82,12 +63,8 @@ def read_lines(path: Path) -> list[str]:
 def read_rows(path: Path, required: Sequence[str]) -> Iterator[Row]:
     """Yield the rows of a CSV file with a header line; every column in `required` must be present.
 
-    Blank lines are skipped. A line with more or fewer cells than the header is an error: it was cut or shifted.
-
-    Raises
-    ------
-    InvalidInput
-        If the file is malformed; the message names file and line, and the column where one is at fault.
+    Blank lines are skipped. A line with more or fewer cells than the header is an error: it was cut or shifted. The
+    message of InvalidInput names file and line, and the column where one is at fault.
     """
     lines = read_lines(path)
     reader = csv.reader(lines)
@@ -104,9 +81,8 @@ def read_rows(path: Path, required: Sequence[str]) -> Iterator[Row]:
                 continue
             location = f"{path.name}, line {reader.line_num}"
             if len(cells) != len(header):
-                raise InvalidInput(
-                    "line", ",".join(cells), f"{len(cells)} cells, the header has {len(header)} ({location})"
-                )
+                why = f"{len(cells)} cells, the header has {len(header)} ({location})"
+                raise InvalidInput("line", ",".join(cells), why)
             yield Row(dict(zip(header, (cell.strip() for cell in cells), strict=True)), location, reader.line_num)
     except csv.Error as error:
         raise InvalidInput("line", str(error), f"not CSV ({path.name}, line {reader.line_num})") from None

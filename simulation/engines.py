@@ -111,13 +111,7 @@ DEFAULT_ENGINE = _OWN[0].name
 
 
 def find_engine(name: str) -> Engine:
-    """Return the engine of this name.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such engine; the message names the nearest.
-    """
+    """Return the engine of this name; InvalidInput, which names the nearest, if there is none."""
     if isinstance(name, str) and name in ENGINES:
         return ENGINES[name]
     raise InvalidInput("engine", name, f"{nearest_hint(name, ENGINES)}the engines are {', '.join(ENGINES)}")
@@ -134,7 +128,7 @@ def simulate(
     on_step: OnStep | None = None,
     record: bool = True,
 ) -> SimulationResult:
-    """Run a trace to its end under a policy.
+    """Run a trace to its end under a policy; the result is usually of the engine's own subclass.
 
     Parameters
     ----------
@@ -154,11 +148,6 @@ def simulate(
         Callback at the end of each step with (step, time_s, jobs ended, jobs in all).
     record : bool
         Whether to record which job held which GPUs when (`SimulationResult.stretches`).
-
-    Returns
-    -------
-    SimulationResult
-        Result of the engine, usually a subclass.
 
     Raises
     ------

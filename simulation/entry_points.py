@@ -18,7 +18,6 @@ class LazyTable(Mapping[_Key, _Row]):
     """
 
     def __init__(self, make: Callable[[], Mapping[_Key, _Row]]) -> None:
-        """Store the function that returns the rows."""
         self._make = make
 
     @cached_property
@@ -41,17 +40,9 @@ class LazyTable(Mapping[_Key, _Row]):
 def with_installed(
     own: Iterable[_Row], group: str, row_type: type[_Row], key: Callable[[_Row], _Key]
 ) -> dict[_Key, _Row]:
-    """Return a table's own rows and the rows that installed distributions add by entry points of a group.
+    """Return a table's own rows, by `key`, and those that installed distributions add by entry points of a group.
 
     A row that does not load, is of another type or repeats a key is left out with a warning.
-
-    Parameters
-    ----------
-    own : iterable of row_type
-    group : str
-    row_type : type
-    key : callable
-        Function that returns the key of a row.
     """
     from importlib.metadata import entry_points
 

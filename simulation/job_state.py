@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from ..formulations.checks import as_flag, as_ids, as_integer, as_real
+from ..formulations.checks import as_flag, as_ids, as_integer, as_real, store_checked
 from ..formulations.errors import InvalidInput
-from .profiles.modes import MODES
+from .profiles.rules import MODES
 
 # Relative tolerance of sums of epochs, which come from divisions of seconds.
 _SUM_TOLERANCE = 1e-6
@@ -69,24 +68,17 @@ class JobState:
     running: bool = False
 
     def __post_init__(self) -> None:
-        def put(name: str, value: Any) -> None:
-            object.__setattr__(self, name, value)
-
-        put("id", as_ids("id", [self.id])[0])
-        put("gpus", as_integer("gpus", self.gpus, minimum=1))
+        object.__setattr__(self, "id", as_ids("id", [self.id])[0])
+        store_checked(self, as_integer, "gpus", minimum=1)
         if self.mode not in MODES:
             raise InvalidInput("mode", self.mode, f"must be one of {', '.join(MODES)}")
-        put("total_epochs", as_real("total_epochs", self.total_epochs, above=0.0))
-        put("finished_epochs", as_real("finished_epochs", self.finished_epochs, minimum=0.0))
+        store_checked(self, as_real, "total_epochs", "weight", above=0.0)
+        store_checked(self, as_real, "finished_epochs", "attained_s", "waiting_s", minimum=0.0)
+        store_checked(self, as_real, "contention", minimum=1.0)
+        store_checked(self, as_flag, "running")
         if self.finished_epochs >= self.total_epochs:
-            raise InvalidInput(
-                "finished_epochs", self.finished_epochs, f"must be below total_epochs, {self.total_epochs}"
-            )
-        for name in ("attained_s", "waiting_s"):
-            put(name, as_real(name, getattr(self, name), minimum=0.0))
-        put("contention", as_real("contention", self.contention, minimum=1.0))
-        put("weight", as_real("weight", self.weight, above=0.0))
-        put("running", as_flag("running", self.running))
+            why = f"must be below total_epochs, {self.total_epochs}"
+            raise InvalidInput("finished_epochs", self.finished_epochs, why)
         self._check_regimes()
 
     def _check_regimes(self) -> None:

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from ..formulations.checks import as_flag, as_integer, as_real
 from ..formulations.errors import InvalidInput
 from .job_state import JobState
-from .profiles.modes import Runs
+from .profiles.rules import Runs
 from .profiles.table import Profiles
 from .traces.trace import Trace
-from .traces.trajectory import epoch_seconds, trajectory
+from .traces.trajectory import timed_trajectory
 
 # A job or stretch of epochs counts as finished if less than this share of its work remains (rounding).
 _ROUNDING = 1e-9
@@ -71,9 +71,7 @@ def snapshot(trace: Trace, *, at_s: float, gpus: int, profiles: Profiles, skip_w
     total_gpus = as_integer("gpus", gpus, minimum=1)
     arrived = [index for index in range(len(trace)) if trace.arrival_s[index] <= moment]
     arrived = _without_wide(trace, arrived, total_gpus, as_flag("skip_wide", skip_wide))
-    # Numbers before text within one moment, so that the order of the input does not matter.
-    arrived.sort(key=lambda i: (trace.arrival_s[i], isinstance(trace.job_id[i], str), trace.job_id[i]))
-    jobs = [_job(trace, index, profiles) for index in arrived]
+    jobs = [_Job(index, *timed_trajectory(trace, index, profiles)) for index in sorted(arrived, key=trace.arrival_rank)]
     served = _serve(trace, jobs, moment, total_gpus)
     states = []
     free = total_gpus
@@ -98,12 +96,6 @@ def _without_wide(trace: Trace, indices: list[int], gpus: int, skip: bool) -> li
     warnings.warn(f"left out {len(wide)} job(s) wider than the cluster of {gpus} GPUs: {names}", stacklevel=3)
     out = set(wide)
     return [index for index in indices if index not in out]
-
-
-def _job(trace: Trace, index: int, profiles: Profiles) -> _Job:
-    runs = trajectory(trace, index, profiles)
-    epoch_s = epoch_seconds(trace, index, profiles, runs)
-    return _Job(index, runs, epoch_s, sum(epochs * epoch_s[size] for size, epochs in runs))
 
 
 def _serve(trace: Trace, jobs: Sequence[_Job], moment: float, gpus: int) -> dict[int, _Served]:

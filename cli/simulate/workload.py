@@ -64,7 +64,7 @@ def generated_jobs(text: str, jobs: int | None, gpus: int, seed: int, profiles: 
         If the text cannot be read, or an option is unknown or out of range.
     """
     from ...simulation import generate_trace
-    from ...simulation.profiles.modes import MODES
+    from ...simulation.profiles.rules import MODES
 
     count, _, more = text.partition(":")[2].partition(",")
     if "=" in count:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import Floats, Indices
-from ..checks import as_integers, as_reals, same_length
+from ..arrays import Floats, Indices, ranges
+from ..checks import as_integers, as_reals, refuse, same_length, store_checked
 from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
 from ..program.data import ProblemClass, Residuals
@@ -43,7 +43,7 @@ class AlloxPlan:
     prices: Floats | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "type_of", as_integers("type_of", self.type_of))
+        store_checked(self, as_integers, "type_of")
 
     @cached_property
     def _order(self) -> tuple[Indices, Indices]:
@@ -164,21 +164,17 @@ class AlloxMatching(Formulation[AlloxPlan]):
     proves_bounds = True
     reference: ClassVar[str] = "Le et al., AlloX, EuroSys 2020, Section 4"
     forms = ("slots",)
+    _declared_class = ProblemClass.LP
 
     def __post_init__(self) -> None:
-        put = self.__dict__.__setitem__
-        put("rates", as_reals("rates", self.rates, minimum=0.0, ndim=2))
-        put("workers_of_type", as_integers("workers_of_type", self.workers_of_type, minimum=0))
-        put("steps", as_reals("steps", self.steps, minimum=0.0))
-        put("waited_s", as_reals("waited_s", self.waited_s, minimum=0.0))
+        store_checked(self, as_reals, "rates", minimum=0.0, ndim=2)
+        store_checked(self, as_integers, "workers_of_type", minimum=0)
+        store_checked(self, as_reals, "steps", "waited_s", minimum=0.0)
         same_length(steps=self.steps, waited_s=self.waited_s, rates=self.rates)
         if self.rates.shape[1] != len(self.workers_of_type):
             why = f"rates has {self.rates.shape[1]} types in its columns"
             raise InvalidInput("workers_of_type", f"{len(self.workers_of_type)} values", why)
-        nowhere = ~np.isfinite(self.times_s).any(axis=1)
-        if nowhere.any():
-            at = int(np.flatnonzero(nowhere)[0])
-            raise InvalidInput("rates", self.rates[at].tolist(), "no worker can run the job", index=at)
+        refuse("rates", ~self.runnable.any(axis=1), self.rates, "no worker can run the job")
         if not math.isfinite(len(self.steps) * float(np.where(self.runnable, self.times_s, 0.0).sum())):
             why = "too many for their rates: the sum of run times is out of range"
             raise InvalidInput("steps", float(self.steps.max()), why)
@@ -248,11 +244,6 @@ class AlloxMatching(Formulation[AlloxPlan]):
                 least[rows] = np.minimum(least[rows], np.where(able, costs, np.inf))
         return least
 
-    def class_of(self, form: str | None = None) -> ProblemClass:
-        """Return LP."""
-        self.check_form(form)
-        return ProblemClass.LP
-
     def program(self, form: str = "slots") -> Program:
         """Return the transport problem: ``match[j, i, k]``, one slot for each job, M_i jobs at most in each."""
         self.check_form(form)
@@ -294,7 +285,7 @@ class AlloxMatching(Formulation[AlloxPlan]):
         ends = np.cumsum(size)
         many = size[slot[used]]
         rows = np.repeat(job[used], many)
-        places = np.repeat(ends[slot[used]], many) - 1 - _counted(many)
+        places = np.repeat(ends[slot[used]], many) - 1 - ranges(many)
         graph = csr_array((np.ones(len(rows)), (rows, places)), shape=(len(self.steps), int(ends[-1])))
         place = maximum_bipartite_matching(graph, perm_type="column")
         kinds = np.repeat(np.arange(len(self.depths)), self.depths)
@@ -312,7 +303,7 @@ class AlloxMatching(Formulation[AlloxPlan]):
     def _entries(self) -> tuple[Indices, Indices, Indices, Indices]:
         """Return job, slot, type and k of every column."""
         kind = np.repeat(np.arange(len(self.depths)), self.depths)
-        depth = np.arange(len(kind)) - np.repeat(np.cumsum(self.depths) - self.depths, self.depths) + 1
+        depth = ranges(self.depths) + 1
         job, slot = np.nonzero(self.runnable[:, kind])
         return job, slot, kind[slot], depth[slot]
 
@@ -327,8 +318,3 @@ class AlloxMatching(Formulation[AlloxPlan]):
 
     def __repr__(self) -> str:
         return f"<AlloxMatching: {len(self.steps)} jobs, {self.workers_of_type.tolist()} workers by type>"
-
-
-def _counted(sizes: Indices) -> Indices:
-    """Return 0..n - 1 for each n of `sizes`, one after another."""
-    return np.asarray(np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes))

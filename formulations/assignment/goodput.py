@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Floats, Indices
-from ..checks import as_integers, as_real, as_reals
+from ..checks import as_integers, as_real, as_reals, refuse, store_checked
 from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
 from ..program.data import ProblemClass, Residuals
@@ -41,8 +41,7 @@ class GoodputPlan:
     count_of: Indices
 
     def __post_init__(self) -> None:
-        for name in ("type_of", "count_of"):
-            object.__setattr__(self, name, as_integers(name, getattr(self, name)))
+        store_checked(self, as_integers, "type_of", "count_of")
 
     @cached_property
     def speedups(self) -> Floats:
@@ -139,16 +138,14 @@ class GoodputAllocation(Formulation[GoodputPlan]):
     sense = "max"
     reference: ClassVar[str] = "Qiao et al., Pollux, OSDI 2021, Section 4.2; Jayaram Subramanya et al., Sia, SOSP 2023"
     forms = ("configurations",)
+    _declared_class = ProblemClass.MILP
 
     def __post_init__(self) -> None:
         put = self.__dict__.__setitem__
         flat = np.ndim(self.goodputs) == 2
-        goodputs = as_reals("goodputs", self.goodputs, minimum=0.0, ndim=2 if flat else 3)
-        goodputs = goodputs[:, None, :] if flat else goodputs
-        if (goodputs[:, :, 0] != 0).any():
-            job, kind = (int(i) for i in np.argwhere(goodputs[:, :, 0] != 0)[0])
-            index = (job, 0) if flat else (job, kind, 0)
-            raise InvalidInput("goodputs", float(goodputs[job, kind, 0]), "must be 0 with 0 GPUs", index=index)
+        given = as_reals("goodputs", self.goodputs, minimum=0.0, ndim=2 if flat else 3)
+        refuse("goodputs", given[..., :1] != 0, given, "must be 0 with 0 GPUs")
+        goodputs = given[:, None, :] if flat else given
         count, types, _ = goodputs.shape
         put("goodputs", goodputs)
         put("gpus", as_integers("gpus", np.atleast_1d(self.gpus), minimum=0, shape=(types,)))
@@ -156,39 +153,31 @@ class GoodputAllocation(Formulation[GoodputPlan]):
         if self.idle_penalty is not None and self.idle_speedup is not None:
             raise InvalidInput("idle_penalty", self.idle_penalty, "give either idle_penalty or idle_speedup, not both")
         if self.idle_penalty is None:
-            idle = IDLE_SPEEDUP if self.idle_speedup is None else self.idle_speedup
-            put("idle_speedup", as_real("idle_speedup", idle, above=0.0))
+            put("idle_speedup", IDLE_SPEEDUP if self.idle_speedup is None else self.idle_speedup)
+            store_checked(self, as_real, "idle_speedup", above=0.0)
         else:
-            put("idle_penalty", as_real("idle_penalty", self.idle_penalty))
+            store_checked(self, as_real, "idle_penalty")
         base: Any = self.base_goodputs
         base = self._fair_goodputs() if base is None else as_reals("base_goodputs", base, above=0.0, shape=(count,))
         put("base_goodputs", base)
         self._check_restarts(count, types)
-        bad = self.allowed & ~(np.isfinite(self.utilities))
-        if bad.any():
-            job, kind, rank = (int(i) for i in np.argwhere(bad)[0])
-            why = f"its speedup to the power {self.power:g} is out of range"
-            place = (job, rank) if flat else (job, kind, rank)
-            raise InvalidInput("goodputs", float(goodputs[job, kind, rank]), why, index=place)
+        bad = (self.allowed & ~np.isfinite(self.utilities)).reshape(given.shape)
+        refuse("goodputs", bad, given, f"its speedup to the power {self.power:g} is out of range")
 
     def _check_restarts(self, count: int, types: int) -> None:
-        put = self.__dict__.__setitem__
         if self.restart_factors is not None:
-            factors = as_reals("restart_factors", self.restart_factors, above=0.0, maximum=1.0, shape=(count,))
-            put("restart_factors", factors)
+            store_checked(self, as_reals, "restart_factors", above=0.0, maximum=1.0, shape=(count,))
             if self.current is None:
                 raise InvalidInput("current", None, "restart_factors need the current configurations")
         if self.current is None:
             return
         if self.restart_factors is None:
             raise InvalidInput("restart_factors", None, "current configurations matter only with restart_factors")
-        current = as_integers("current", self.current, minimum=0, shape=(count, 2), ndim=2)
-        put("current", current)
+        store_checked(self, as_integers, "current", minimum=0, shape=(count, 2), ndim=2)
         for column, limit in ((0, types), (1, self.goodputs.shape[2])):
-            if (current[:, column] >= limit).any():
-                at = int(np.flatnonzero(current[:, column] >= limit)[0])
-                why = f"must be below {limit}"
-                raise InvalidInput("current", int(current[at, column]), why, index=(at, column))
+            beyond = self.current >= limit
+            beyond[:, 1 - column] = False
+            refuse("current", beyond, self.current, f"must be below {limit}")
 
     @classmethod
     def sia(
@@ -296,11 +285,6 @@ class GoodputAllocation(Formulation[GoodputPlan]):
         objective = math.fsum([*self.utilities[index].tolist(), idle]) / len(self.goodputs)
         return objective, Residuals(row=max(0.0, float((used - self.gpus).max())))
 
-    def class_of(self, form: str | None = None) -> ProblemClass:
-        """Return MILP."""
-        self.check_form(form)
-        return ProblemClass.MILP
-
     def program(self, form: str = "configurations", keep: NDArray[np.bool_] | None = None) -> Program:
         """Return the integer program with a binary for each job and configuration; `keep` selects configurations."""
         self.check_form(form)
@@ -342,28 +326,18 @@ class GoodputAllocation(Formulation[GoodputPlan]):
         if not isinstance(plan, GoodputPlan) or plan.type_of.shape != (jobs,) or plan.count_of.shape != (jobs,):
             raise InvalidInput(field, type(plan).__name__, f"must be a GoodputPlan of {jobs} jobs")
         for part, values, limit in (("type_of", plan.type_of, types), ("count_of", plan.count_of, length)):
-            if ((values < 0) | (values >= limit)).any():
-                at = int(np.flatnonzero((values < 0) | (values >= limit))[0])
-                raise InvalidInput(f"{field}.{part}", int(values[at]), f"must be in [0, {limit})", index=at)
+            refuse(f"{field}.{part}", (values < 0) | (values >= limit), values, f"must be in [0, {limit})")
 
     def __repr__(self) -> str:
         return f"<GoodputAllocation: {len(self.goodputs)} jobs, {self.gpus.tolist()} GPUs by type, p = {self.power:g}>"
 
 
 def restart_factors(age_s: ArrayLike, restarts: ArrayLike, restart_s: ArrayLike) -> Floats:
-    """Return ``(age - restarts x restart_s) / (age + restart_s)``, at least 1e-3, shape (N,).
+    """Return ``(age - restarts x restart_s) / (age + restart_s)``, at least 1e-3, shape (N,) as the arguments.
 
     Pollux and Sia multiply a job's goodput by this factor if it is restarted once more. It is small for young jobs and
-    for jobs with many restarts.
-
-    Parameters
-    ----------
-    age_s : array_like of float, shape (N,)
-        Seconds since arrival, at least 0.
-    restarts : array_like of int, shape (N,)
-        Number of restarts so far, at least 0.
-    restart_s : array_like of float, shape (N,)
-        Seconds that one restart costs, greater than 0.
+    for jobs with many restarts. `age_s` is the time since arrival, at least 0, and `restart_s` what one restart costs,
+    greater than 0, both in seconds.
     """
     age = as_reals("age_s", age_s, minimum=0.0)
     past = as_integers("restarts", restarts, minimum=0, shape=age.shape)

@@ -2,7 +2,9 @@
 
 from .equilibrium import Equilibrium
 from .fisher import FisherMarket
-from .stochastic import JobChain, StochasticMarket, StochasticPlan
+from .stochastic.chain import JobChain
+from .stochastic.market import StochasticMarket
+from .stochastic.plan import StochasticPlan
 from .volatile import VolatileFisherMarket
 
 __all__ = ["Equilibrium", "FisherMarket", "JobChain", "StochasticMarket", "StochasticPlan", "VolatileFisherMarket"]

@@ -50,13 +50,10 @@ class Equilibrium:
 
     def to_svg(self, path: str | PathLike[str] | None = None) -> str:
         """Return prices and allocation as one picture (SVG), over rounds or over goods; write it to `path` if given."""
-        from ..files import write_text
+        from ..files import written
         from ..plotting.allocation import picture
 
-        text = picture(self.allocation, self.prices, self.spending)
-        if path is not None:
-            write_text(path, text)
-        return text
+        return written(picture(self.allocation, self.prices, self.spending), path)
 
     def _repr_svg_(self) -> str:
         return self.to_svg()  # notebooks display it

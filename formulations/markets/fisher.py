@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Floats
-from ..checks import as_reals
+from ..checks import as_reals, refuse
 from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
 from ..program.data import ProblemClass
@@ -68,6 +68,7 @@ class FisherMarket(Market):
 
     reference: ClassVar[str] = "Eisenberg and Gale 1959; Shockwave, Eq. 4"
     forms = ("shares",)
+    _declared_class = ProblemClass.LOG
 
     def __post_init__(self) -> None:
         utilities = _checked(self.utilities)
@@ -75,19 +76,10 @@ class FisherMarket(Market):
         count, goods = utilities.shape
         self._set_budgets(self.budgets, self.capacities, count, (goods,))
         most = self.largest
-        if not (most > 0).all():
-            at = int(np.flatnonzero(~(most > 0))[0])
-            raise InvalidInput("utilities", 0.0, "the buyer needs a good of positive utility", index=at)
+        refuse("utilities", ~(most > 0), most, "the buyer needs a good of positive utility")
         with np.errstate(over="ignore"):
             all_goods = self._table @ self.capacities
-        if not np.isfinite(all_goods).all():
-            at = int(np.flatnonzero(~np.isfinite(all_goods))[0])
-            raise InvalidInput("utilities", float(all_goods[at]), "worth of all goods must be finite", index=at)
-
-    @property
-    def kind(self) -> str:
-        """The name by which backends list it."""
-        return "FisherMarket"
+        refuse("utilities", ~np.isfinite(all_goods), all_goods, "worth of all goods must be finite")
 
     @property
     def _table(self) -> Any:
@@ -169,11 +161,6 @@ class FisherMarket(Market):
                     np.maximum(highest, block.max(axis=0), out=highest)
                     spent += (block * (got if isinstance(got, np.ndarray) else got.toarray())).sum(axis=0)
         return min(highest, spent / self.capacities, key=self.bound_at)
-
-    def class_of(self, form: str | None = None) -> ProblemClass:
-        """Return LOG."""
-        self.check_form(form)
-        return ProblemClass.LOG
 
     def program(self, form: str = "shares") -> Program:
         """Return the program of Eisenberg and Gale over the share of each good's capacity that each buyer gets.

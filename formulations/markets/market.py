@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Floats
-from ..checks import as_reals
+from ..checks import as_reals, refuse
 from ..errors import InvalidInput
 from ..program.data import Residuals
 from ..program.formulation import Formulation
@@ -29,14 +29,8 @@ class Market(Formulation[Equilibrium], ABC):
     """Buyers with budgets share goods: maximise ``sum_i B_i log U_i`` within the capacities.
 
     Every ``U_i`` is concave and homogeneous of degree one, so that the optimum is a market equilibrium and the prices
-    are the duals of the capacities (Eisenberg and Gale, 1959; Shockwave, Theorem C.1).
-
-    Attributes
-    ----------
-    budgets : ndarray of float, shape (N,)
-        Money of each buyer.
-    capacities : ndarray of float, shape of the prices
-        Units of each good.
+    are the duals of the capacities (Eisenberg and Gale, 1959; Shockwave, Theorem C.1). Budgets have shape (N,);
+    capacities have the shape of the prices.
     """
 
     budgets: Floats
@@ -44,11 +38,6 @@ class Market(Formulation[Equilibrium], ABC):
 
     sense = "max"
     proves_bounds = True
-
-    @property
-    @abstractmethod
-    def kind(self) -> str:
-        """The name under which backends list it."""
 
     @property
     @abstractmethod
@@ -94,9 +83,7 @@ class Market(Formulation[Equilibrium], ABC):
 
     def welfare(self, utilities: Floats) -> float:
         """Return ``sum_i B_i log U_i`` for utilities, shape (N,); -inf if one of them is not positive."""
-        if not (utilities > 0).all():
-            return -math.inf
-        return math.fsum(self.budgets * np.log(utilities))
+        return nash_welfare(self.budgets, utilities)
 
     def normal_prices(self, prices: Floats) -> Floats:
         """Return the prices scaled so that all goods cost the sum of the budgets; goods in demand have positive prices.
@@ -128,8 +115,7 @@ class Market(Formulation[Equilibrium], ABC):
         Parameters
         ----------
         allocation : ndarray or csr_array of float, shape (N, K) or (N, J, T)
-            Goods allocated beyond their capacity are scaled down to it. An array of floats that needs no change is
-            kept as it is.
+            Goods allocated beyond their capacity are scaled down to it. An array that needs no change is kept as it is.
         prices : ndarray of float, shape (K,) or (J, T), optional
             Prices in any one unit; by default those that the allocation implies.
 
@@ -255,25 +241,30 @@ class Market(Formulation[Equilibrium], ABC):
         self, budgets: ArrayLike, capacities: ArrayLike | None, count: int, goods: tuple[int, ...]
     ) -> None:
         """Check budgets and capacities, and store them read-only."""
-        checked = as_reals("budgets", budgets, above=0.0)
-        if len(checked) != count:
-            raise InvalidInput("budgets", f"{len(checked)} values", f"there are {count} buyers in the first dimension")
+        budgets = checked_budgets(budgets, count, f"there are {count} buyers in the first dimension")
+        object.__setattr__(self, "budgets", budgets)
+        given = np.ones(goods) if capacities is None else capacities
+        units = as_reals("capacities", given, above=0.0, shape=goods, ndim=len(goods))
         with np.errstate(over="ignore"):
-            total = float(checked.sum())
-        if not math.isfinite(total):
-            raise InvalidInput("budgets", float(checked.max()), "their sum must be finite")
-        object.__setattr__(self, "budgets", checked)
-        if capacities is None:
-            units = np.ones(goods)
-            units.setflags(write=False)
-        else:
-            units = as_reals("capacities", capacities, above=0.0, shape=goods, ndim=len(goods))
-        with np.errstate(over="ignore"):
-            overflow = ~np.isfinite(total / units)
-        if overflow.any():
-            at = tuple(int(place) for place in np.argwhere(overflow)[0])
-            raise InvalidInput("capacities", float(units[at]), "too small: its price would be infinite", index=at)
+            overflow = ~np.isfinite(budgets.sum() / units)
+        refuse("capacities", overflow, units, "too small: its price would be infinite")
         object.__setattr__(self, "capacities", units)
+
+
+def checked_budgets(budgets: ArrayLike, count: int, why: str) -> Floats:
+    """Return positive budgets, shape (count,), of a finite sum; `why` states the count."""
+    checked = as_reals("budgets", budgets, above=0.0)
+    if len(checked) != count:
+        raise InvalidInput("budgets", f"{len(checked)} values", why)
+    with np.errstate(over="ignore"):
+        if not math.isfinite(checked.sum()):
+            raise InvalidInput("budgets", float(checked.max()), "their sum must be finite")
+    return checked
+
+
+def nash_welfare(budgets: Floats, utilities: Floats) -> float:
+    """Return ``sum_i B_i log U_i``, both of shape (N,); -inf if a utility is not positive."""
+    return math.fsum(budgets * np.log(utilities)) if (utilities > 0).all() else -math.inf
 
 
 def _entries(allocation: Any) -> Floats:

@@ -1,14 +1,14 @@
 """Utility families of a volatile market: the utility of a round, and its unit expenditure function.
 
-Every function takes arrays over (buyer, resource, round), shape (N, J, T), or prices, shape (J, T), and returns one
-number for each buyer and round, shape (N, T). A round without demand of a buyer has utility 0 and infinite unit
-expenditure.
+A family returns the utility (`rates`) of an allocation, shape (N, J, T), and the least money that buys one unit of
+utility (`unit_costs`) at prices, shape (J, T), for each buyer and round, shape (N, T). The contribution ``x dU/dx`` of
+each good (`contributions`) sums over resources to the utility. A round in which a buyer has no demand (`has_demand`,
+shape (N, J, T)) has utility 0 and infinite unit expenditure.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,27 +17,6 @@ from ..arrays import Floats
 
 # Resources whose utilisation differs by less than this share are equally scarce.
 TIED = 1e-9
-
-
-class Family(Protocol):
-    """Arithmetic and data of one utility family."""
-
-    @property
-    def has_demand(self) -> NDArray[np.bool_]:
-        """Whether a buyer has demand for a resource in a round, shape (N, J, T)."""
-        ...
-
-    def rates(self, allocation: Floats) -> Floats:
-        """Return the utility of each round, shape (N, T)."""
-        ...
-
-    def unit_costs(self, prices: Floats) -> Floats:
-        """Return the least money that buys one unit of utility in each round, shape (N, T)."""
-        ...
-
-    def contributions(self, allocation: Floats) -> Floats:
-        """Return the contribution ``x dU/dx`` of each good, shape (N, J, T); the sum over resources is `rates`."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,17 +81,23 @@ class Leontief:
 
 
 @dataclass(frozen=True, eq=False)
-class Ces:
-    """``u_it = s_it (sum_j w_ijt x_ijt^rho)^(1/rho)``, computed in logarithms so that no power overflows."""
+class Weighted:
+    """Data of the families with weights."""
 
     weights: Floats
     productivity: Floats
-    rho: float
 
     @property
     def has_demand(self) -> NDArray[np.bool_]:
         """Whether the resource has weight in a round that is productive."""
         return (self.weights > 0) & (self.productivity > 0)[:, None, :]
+
+
+@dataclass(frozen=True, eq=False)
+class Ces(Weighted):
+    """``u_it = s_it (sum_j w_ijt x_ijt^rho)^(1/rho)``, computed in logarithms so that no power overflows."""
+
+    rho: float
 
     def rates(self, allocation: Floats) -> Floats:
         """Return the utility of each round."""
@@ -142,16 +127,8 @@ class Ces:
 
 
 @dataclass(frozen=True, eq=False)
-class CobbDouglas:
+class CobbDouglas(Weighted):
     """``u_it = s_it prod_j x_ijt^w_ijt``."""
-
-    weights: Floats
-    productivity: Floats
-
-    @property
-    def has_demand(self) -> NDArray[np.bool_]:
-        """Whether the resource has weight in a round that is productive."""
-        return (self.weights > 0) & (self.productivity > 0)[:, None, :]
 
     def rates(self, allocation: Floats) -> Floats:
         """Return the utility of each round."""
@@ -168,6 +145,9 @@ class CobbDouglas:
     def contributions(self, allocation: Floats) -> Floats:
         """Return ``w u``."""
         return np.asarray(self.weights * self.rates(allocation)[:, None, :])
+
+
+Family = Linear | Leontief | Ces | CobbDouglas
 
 
 def _log_mean(weights: Floats, exponents: Floats, has_demand: NDArray[np.bool_]) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Floats
-from ..checks import as_real, as_reals
+from ..checks import as_real, as_reals, refuse
 from ..errors import InvalidInput, UnsupportedProblem
 from ..program.builder import ProgramBuilder
 from ..program.data import ProblemClass
@@ -84,6 +84,7 @@ class VolatileFisherMarket(Market):
     productivity: Floats = None  # type: ignore[assignment]  # ones
 
     reference: ClassVar[str] = "Shockwave, Eqs 1 and 3, Theorem C.1, Appendix D"
+    _declared_class = ProblemClass.LOG
 
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:
@@ -98,18 +99,16 @@ class VolatileFisherMarket(Market):
         weighted = self.family in ("ces", "cobb-douglas")
         if weighted:
             data = _weights(data)
-            object.__setattr__(self, "productivity", _productivity(self.productivity, (count, rounds)))
+            given: ArrayLike = np.ones((count, rounds)) if self.productivity is None else self.productivity
+            productivity = as_reals("productivity", given, minimum=0.0, shape=(count, rounds), ndim=2)
+            object.__setattr__(self, "productivity", productivity)
         elif self.productivity is not None:
-            raise InvalidInput(
-                "productivity", "given", f"a {self.family} market includes it in its {field}: leave it out"
-            )
+            why = f"a {self.family} market includes it in its {field}: leave it out"
+            raise InvalidInput("productivity", "given", why)
         object.__setattr__(self, field, data)
         object.__setattr__(self, "rho", self._checked_rho())
         self._set_budgets(self.budgets, self.capacities, count, (resources, rounds))
-        active = self.active.any(axis=1)
-        if not active.all():
-            index = int(np.flatnonzero(~active)[0])
-            raise InvalidInput(field, 0.0, "the buyer needs a round with a positive entry", index=index)
+        refuse(field, ~self.active.any(axis=1), np.zeros(count), "the buyer needs a round with a positive entry")
         self._check_yields(field)
 
     def _check_yields(self, field: str) -> None:
@@ -143,10 +142,6 @@ class VolatileFisherMarket(Market):
     def kind(self) -> str:
         """The name under which backends list it; it includes the family because few backends solve all families."""
         return f"VolatileFisherMarket:{self.family}"
-
-    def class_of(self, form: str | None = None) -> ProblemClass | None:
-        """Return LOG for linear and Leontief markets; None for the others, which have no program."""
-        return ProblemClass.LOG if self.forms else None
 
     @property
     def forms(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -184,9 +179,8 @@ class VolatileFisherMarket(Market):
     def static(self) -> FisherMarket:
         """The static market equal to a linear market: its goods are the pairs (resource, round), in C order."""
         if self.family != "linear":
-            raise UnsupportedProblem(
-                f"a {self.family} market has no static form: its utility is not linear in the goods"
-            )
+            why = "its utility is not linear in the goods"
+            raise UnsupportedProblem(f"a {self.family} market has no static form: {why}")
         flat = self.utilities.reshape(self.num_buyers, -1)
         return FisherMarket(flat, self.budgets, self.capacities.ravel())
 
@@ -286,14 +280,6 @@ class VolatileFisherMarket(Market):
         return f"<VolatileFisherMarket, {self.family}: {N} buyers, {J} resources, {T} rounds>"
 
 
-def _productivity(given: ArrayLike | None, shape: tuple[int, int]) -> Floats:
-    if given is None:
-        ones = np.ones(shape)
-        ones.setflags(write=False)
-        return ones
-    return as_reals("productivity", given, minimum=0.0, shape=shape, ndim=2)
-
-
 def _weights(weights: Floats) -> Floats:
     """Return weights divided by their sums over the resources of a round; the sums must be 1, or 0 without demand."""
     with np.errstate(over="ignore"):
@@ -301,13 +287,9 @@ def _weights(weights: Floats) -> Floats:
     bad = (sums > 0) & (np.abs(sums - 1.0) > WEIGHT_TOLERANCE)
     if bad.any():
         i, t = (int(at) for at in np.argwhere(bad)[0])
-        raise InvalidInput(
-            "utilities",
-            float(sums[i, t]),
-            "the weights of a round must sum to 1 (use productivity to scale the utility of a round); "
-            f"summed over resources of buyer {i} in round {t}",
-            index=(i, t),
-        )
+        why = "the weights of a round must sum to 1 (use productivity to scale the utility of a round); "
+        why += f"summed over resources of buyer {i} in round {t}"
+        raise InvalidInput("utilities", float(sums[i, t]), why, index=(i, t))
     weights = weights / np.where(sums > 0, sums, 1.0)[:, None, :]
     weights.setflags(write=False)
     return weights

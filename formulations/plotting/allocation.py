@@ -41,14 +41,13 @@ def picture(allocation: Any, prices: Floats | None, weights: Floats, buyer: str 
     allocation : ndarray or csr_array of float, shape (N, K) or (N, J, T)
     prices : ndarray of float, shape (K,) or (J, T), or None
     weights : ndarray of float, shape (N,)
-        Which buyers count most: what they spend, for one.
     buyer : str
         What a buyer is called.
     """
     shown = np.sort(np.argsort(-weights, kind="stable")[:MOST_BUYERS])
     names = [f"{buyer} {i}" for i in shown] + ["others"] * (len(weights) > len(shown))
     panels = list(_panels(allocation, prices, shown))
-    each = _height(prices)
+    each = (0 if prices is None else _PRICES + _BETWEEN) + _AMOUNTS + _PANEL_GAP
     height = _TOP + len(panels) * each - _PANEL_GAP + _FOOT
     series = [*range(len(shown)), *([GREY] if len(names) > len(shown) else [])]
     parts = list(bar_legend(_LEFT + _WIDTH + 16, _TOP + 6, names, series))
@@ -58,10 +57,6 @@ def picture(allocation: Any, prices: Floats | None, weights: Floats, buyer: str 
         more = f"{allocation.shape[1] - MOST_PANELS} more resources are not shown"
         parts.append(text(_LEFT, height - 8, more, "quiet"))
     return document(_LEFT + _WIDTH + _RIGHT, height, f"Allocation of {len(weights)} {buyer}s", parts)
-
-
-def _height(prices: Floats | None) -> int:
-    return (0 if prices is None else _PRICES + _BETWEEN) + _AMOUNTS + _PANEL_GAP
 
 
 def _panels(allocation: Any, prices: Floats | None, shown: Indices) -> Iterator[_Panel]:

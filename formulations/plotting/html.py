@@ -21,7 +21,7 @@ _LONGEST_TABLE, _LONGEST_CELL = 2_000, 400
 
 
 def render(template: str, **values: Any) -> str:
-    """Return the page of a template; equal values give equal text.
+    """Return the page of a template as ASCII text; equal values give equal text.
 
     Parameters
     ----------
@@ -29,11 +29,6 @@ def render(template: str, **values: Any) -> str:
         A file of this package, as "cli/verify/page.html". It extends ``formulations/plotting/page.html``.
     **values
         What the template fills in. Text is escaped; of pictures, give what `picture` returns.
-
-    Returns
-    -------
-    str
-        ASCII: what is beyond stands as character references, which also carry lone surrogates.
     """
     page = _environment().get_template(template).render(values)
     return page.encode("ascii", "xmlcharrefreplace").decode("ascii")
@@ -47,14 +42,7 @@ def picture(svg: str) -> Markup:
 
 
 def table(columns: Mapping[str, Any], most: int = _LONGEST_TABLE) -> dict[str, Any]:
-    """Return what the macro `table` shows: the names of the columns, the first rows as text, how many rows are left.
-
-    Parameters
-    ----------
-    columns : mapping of str to sequence
-    most : int
-        Rows to show.
-    """
+    """Return what the macro `table` shows: names of columns, the first `most` rows as text, how many rows are left."""
     values = [list(column) for column in columns.values()]
     count = max((len(column) for column in values), default=0)
     rows = [[cell(value) for value in row] for row in zip(*(column[:most] for column in values), strict=True)]

@@ -42,16 +42,7 @@ STYLE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """A plot's rectangle in pixels, and the values at which its axes begin and end.
-
-    Parameters
-    ----------
-    left, top, width, height : float
-    x_limit, y_limit : float
-        Values at the right and the upper end.
-    x_start, y_start : float
-        Values at the left and the lower end, below the limits.
-    """
+    """A plot's rectangle in pixels; the axes end at the limits (right, top) and begin at the starts (left, bottom)."""
 
     left: float
     top: float
@@ -85,13 +76,7 @@ class Frame:
     def x_axis(self, name: str, *, unit: float = 1.0, log: bool = False) -> Iterator[str]:
         """Yield rules, numbers and the name of the horizontal axis.
 
-        Parameters
-        ----------
-        name : str
-        unit : float
-            What one of the axis's numbers stands for.
-        log : bool
-            The axis's values are decimal logarithms of the numbers that are written.
+        Its numbers count `unit`s. With `log`, its values are decimal logarithms of the numbers that are written.
         """
         most = 7 if self.width > 300 else 4
         if log:
@@ -119,14 +104,9 @@ class Frame:
         return rule(self.left, y, self.right, y, "base second")
 
     def steps(self, x: Floats, y: Floats, series: int, tip: str) -> str:
-        """Return a line that keeps each y until the next x; `tip` shows when pointed at.
+        """Return a line that keeps each y until the next x, both of shape (n,); `tip` shows when pointed at.
 
-        Parameters
-        ----------
-        x, y : ndarray of float, shape (n,)
-        series : int
-            Which colour; beyond the eighth, dashed.
-        tip : str
+        The number of the `series` gives the colour; from the ninth on, the line is dashed.
         """
         across, up = self.x(np.minimum(x, self.x_limit)), self.y(y)
         path = [f"M{across[0]:.1f} {up[0]:.1f}"]
@@ -192,16 +172,9 @@ def rule(x1: float, y1: float, x2: float, y2: float, kind: str = "rule") -> str:
 
 
 def bar(x: float, y: float, width: float, height: float, fill: int | str, tip: str) -> str:
-    """Return a rectangle below and to the right of a place.
+    """Return a rectangle below and to the right of a place, in pixels; `tip` shows when pointed at.
 
-    Parameters
-    ----------
-    x, y, width, height : float
-        Pixels.
-    fill : int or str
-        The number of a series, or a colour.
-    tip : str
-        Shows when the rectangle is pointed at.
+    `fill` is the number of a series, or a colour.
     """
     place = f'x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}"'
     return f"<rect {filled(fill)} {place}><title>{escape(tip)}</title></rect>"

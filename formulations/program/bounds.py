@@ -26,7 +26,7 @@ def proved_bound(program: ProgramData, duals: Floats, slopes: Floats | None = No
 
     A dual whose side of the row is infinite counts as 0. If the bound of a column is infinite, its reduced cost is
     multiplied by the bound that the rows imply for the column. If the rows imply none either, the duals prove no bound;
-    they are repaired: moved to the nearest duals that do, which weakens the bound by about their error.
+    unless `repair` is false they are moved to the nearest duals that do, which weakens the bound by about their error.
 
     Parameters
     ----------
@@ -35,8 +35,6 @@ def proved_bound(program: ProgramData, duals: Floats, slopes: Floats | None = No
     slopes : ndarray of float, shape (terms,), optional
         Slope of a line above each ``w log(s)``: by concavity ``w log(s) <= w log(w / slope) - w + slope s``. Needed for
         programs with log terms; repaired with the duals.
-    repair : bool
-        Whether to repair duals that prove no bound, or a weak one because of small errors.
 
     Notes
     -----

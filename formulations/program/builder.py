@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Floats, Indices
-from ..checks import as_real
+from ..checks import as_real, refuse
 from ..errors import InvalidInput
 from .data import NO_ROWS, Csr, Sense
 from .model import Program
@@ -63,8 +64,7 @@ class ProgramBuilder:
     ) -> Indices:
         """Add a block of columns; return their indices, of the given shape. `lower` and `upper` broadcast."""
         index = self._new_block(self._columns, name, shape, self._num_columns)
-        low, high = (_spread(f"{name}.{side}", value, shape) for side, value in (("lower", lower), ("upper", upper)))
-        _check_interval(name, low, high)
+        low, high = _interval(name, lower, upper, shape)
         whole = _spread(f"{name}.integer", integer, shape).astype(bool)
         self._column_data.append((low, high, whole))
         self._num_columns += index.size
@@ -93,8 +93,7 @@ class ProgramBuilder:
             indices returned by `add_columns`. Entries of the same row and column add up.
         """
         index = self._new_block(self._rows, name, shape, self._num_rows)
-        low, high = (_spread(f"{name}.{side}", value, shape) for side, value in (("lower", lower), ("upper", upper)))
-        _check_interval(name, low, high)
+        low, high = _interval(name, lower, upper, shape)
         self._entries += [self._entry(name, term, index.size, self._num_rows) for term in terms]
         self._num_rows += index.size
         self._row_data.append((low, high))
@@ -106,13 +105,9 @@ class ProgramBuilder:
         if self._sense != "max":
             raise InvalidInput("sense", self._sense, "log terms are concave: sense must be 'max'")
         weight = np.atleast_1d(np.asarray(weights, dtype=np.float64)).ravel()
-        if not np.isfinite(weight).all() or (weight < 0).any():
-            at = int(np.flatnonzero(~(weight >= 0) | np.isinf(weight))[0])
-            raise InvalidInput("weights", weight[at], "log weights must be finite and at least 0", index=at)
+        refuse("weights", ~(weight >= 0) | np.isinf(weight), weight, "log weights must be finite and at least 0")
         offset = _spread("offsets", offsets, weight.shape)
-        if not np.isfinite(offset).all():
-            at = int(np.flatnonzero(~np.isfinite(offset))[0])
-            raise InvalidInput("offsets", offset[at], "must be finite", index=at)
+        refuse("offsets", ~np.isfinite(offset), offset, "must be finite")
         self._log_entries += [self._entry("logs", term, weight.size, self._num_logs) for term in terms]
         self._num_logs += weight.size
         self._log_data.append((weight, offset))
@@ -131,28 +126,25 @@ class ProgramBuilder:
         row_lower, row_upper = _joined(self._row_data, 2)
         log_weights, log_offsets = _joined(self._log_data, 2)
         columns, costs = _joined(self._costs, 2)
-        objective: Floats = np.bincount(columns.astype(np.int64), weights=costs, minlength=self._num_columns).astype(
-            float
-        )
-        integer = integer.astype(bool)
+        costs = np.bincount(columns.astype(np.int64), weights=costs, minlength=self._num_columns)
+        arrays: dict[str, Any] = {
+            "objective": costs.astype(np.float64),
+            "lower": lower,
+            "upper": upper,
+            "integer": integer.astype(bool),
+            "row_lower": row_lower,
+            "row_upper": row_upper,
+            "log_weights": log_weights,
+            "log_offsets": log_offsets,
+        }
         matrix, log_matrix = self._csr(self._entries, self._num_rows), self._csr(self._log_entries, self._num_logs)
-        arrays = [objective, lower, upper, integer, row_lower, row_upper, log_weights, log_offsets]
-        for csr in (matrix, log_matrix):
-            arrays += [csr.starts, csr.columns, csr.values]
-        for array in arrays:
+        for array in [*arrays.values(), *vars(matrix).values(), *vars(log_matrix).values()]:
             array.setflags(write=False)
         return Program(
             sense=self._sense,
-            objective=objective,
-            lower=lower,
-            upper=upper,
-            integer=integer,
+            **arrays,
             matrix=matrix,
-            row_lower=row_lower,
-            row_upper=row_upper,
             offset=self._offset,
-            log_weights=log_weights,
-            log_offsets=log_offsets,
             log_matrix=log_matrix,
             columns=dict(self._columns),
             rows=dict(self._rows),
@@ -177,9 +169,7 @@ class ProgramBuilder:
         except ValueError:
             raise InvalidInput(name, (row.shape, column.shape, value.shape), "terms do not broadcast") from None
         value = value.ravel().astype(np.float64)
-        if not np.isfinite(value).all():
-            at = int(np.flatnonzero(~np.isfinite(value))[0])
-            raise InvalidInput(name, value[at], "coefficients must be finite", index=at)
+        refuse(name, ~np.isfinite(value), value, "coefficients must be finite")
         for part, count, what in ((row, rows, "row"), (column, self._num_columns, "column")):
             if part.size and (part.dtype.kind not in "iu" or part.min() < 0 or part.max() >= count):
                 raise InvalidInput(name, what, f"{what} indices must be whole numbers in [0, {count})")
@@ -209,8 +199,10 @@ def _spread(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Floats:
         raise InvalidInput(name, value, f"must be numbers that broadcast to shape {shape}") from None
 
 
-def _check_interval(name: str, lower: Floats, upper: Floats) -> None:
-    bad = ~(lower <= upper) | (lower == np.inf) | (upper == -np.inf)
+def _interval(name: str, lower: ArrayLike, upper: ArrayLike, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+    low, high = _spread(f"{name}.lower", lower, shape), _spread(f"{name}.upper", upper, shape)
+    bad = ~(low <= high) | (low == np.inf) | (high == -np.inf)
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
-        raise InvalidInput(name, (float(lower[at]), float(upper[at])), "lower must not exceed upper", index=at)
+        raise InvalidInput(name, (float(low[at]), float(high[at])), "lower must not exceed upper", index=at)
+    return low, high

@@ -15,17 +15,13 @@ class SolveCertificate:
     ----------
     objective : float or None
         Objective recomputed from the plan; None without a plan.
-    bound : float
-        Bound on the objective of every plan; infinite without a proof.
-    gap : float
-        Gap in the problem's own scale; infinite without a plan.
+    bound, gap : float
+        Bound on the objective of every plan, infinite without a proof; gap in the problem's own scale, infinite
+        without a plan.
     residuals : Residuals or None
-    termination : str
-        Name of the termination reason: OPTIMAL, FEASIBLE and so on.
-    limit : str or None
-        Name of the limit that ended the solve.
-    message : str
-        The backend's addition to the reason.
+    termination, limit, message : str
+        Names of the termination reason (OPTIMAL, FEASIBLE and so on) and of the limit that ended the solve, None
+        without one; the backend's addition to the reason.
     backend, version, form : str
     seed : int
     wall_time : float

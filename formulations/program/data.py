@@ -93,16 +93,13 @@ class ProgramData:
     ----------
     sense : {"max", "min"}
         Direction of the optimisation; "max" with log terms (their weights are at least 0: the objective is concave).
-    objective, lower, upper : ndarray of float, shape (columns,)
-    integer : ndarray of bool, shape (columns,)
+    objective, lower, upper, integer : ndarray of float, of bool for `integer`, shape (columns,)
     offset : float
-    matrix : Csr
-        Coefficients of the rows.
+    matrix, log_matrix : Csr
+        Coefficients of the rows, and of the log terms: row k of `log_matrix` holds a_k.
     row_lower, row_upper : ndarray of float, shape (rows,)
         Sides of each row; infinite if a side is free.
     log_weights, log_offsets : ndarray of float, shape (terms,)
-    log_matrix : Csr
-        Row k holds a_k.
     columns, rows : mapping of str to ndarray of int
         Named blocks: the indices of the block's columns or rows, in the caller's shape.
     gap_unit : float or None

@@ -33,6 +33,8 @@ class Formulation(ABC, Generic[PlanT]):
 
     sense: Sense
     forms: tuple[str, ...] = ()
+    # Class of all programs, if it is the same for all data and forms; otherwise `class_of` is overridden.
+    _declared_class: ClassVar[ProblemClass | None] = None
     proves_bounds: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -62,19 +64,13 @@ class Formulation(ABC, Generic[PlanT]):
     def check_form(self, form: str | None) -> str:
         """Return the form, or the default form for None.
 
-        Raises
-        ------
-        InvalidInput
-            If the formulation has no such form.
-        UnsupportedProblem
-            If no form is given and it has none.
+        Raises InvalidInput if the formulation has no such form, UnsupportedProblem if none is given and it has none.
         """
         if form is not None:
             if form not in self.forms:
                 listed = f"must be one of {', '.join(self.forms)}"
-                raise InvalidInput(
-                    "form", form, listed if self.forms else f"a {self.kind} has no program: leave form out"
-                )
+                why = listed if self.forms else f"a {self.kind} has no program: leave form out"
+                raise InvalidInput("form", form, why)
             return form
         if not self.forms:
             raise UnsupportedProblem(f"no program states a {self.kind}")
@@ -83,9 +79,12 @@ class Formulation(ABC, Generic[PlanT]):
     def class_of(self, form: str | None = None) -> ProblemClass | None:
         """Return the class of the program in a form; None if the problem has no program.
 
-        The default builds the program. A formulation that knows the class overrides this.
+        Unless a subclass declares the class, the default builds the program.
         """
-        return self.program(self.check_form(form)).problem_class if self.forms else None
+        if not self.forms:
+            return None
+        form = self.check_form(form)
+        return self._declared_class or self.program(form).problem_class
 
     def program_size(self, form: str | None = None) -> int | None:
         """Return the number of entries of the program in a form, without building it; None if it is not known."""

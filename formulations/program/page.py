@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -34,41 +34,15 @@ class HistoryPoint(Protocol):
         """Infinite while nothing is proved."""
 
 
-@runtime_checkable
-class Drawn(Protocol):
-    """A plan that has a picture."""
+def render(certificate: SolveCertificate, plan: Any, history: Sequence[HistoryPoint] = ()) -> str:
+    """Return the page of a solve as ASCII text; equal arguments give equal text.
 
-    def to_svg(self) -> str:
-        """Return the picture."""
-
-
-@runtime_checkable
-class Tabulated(Protocol):
-    """A plan that has a table."""
-
-    def to_frame(self) -> Any:
-        """Return a pandas DataFrame."""
-
-
-def render(certificate: SolveCertificate, plan: object, history: Sequence[HistoryPoint] = ()) -> str:
-    """Return the page as text; equal arguments give equal text.
-
-    Parameters
-    ----------
-    certificate : SolveCertificate
-    plan : object
-        None if there is none. Its picture is shown if it has `to_svg`, the first 500 rows of its table if it has
-        `to_frame`, its representation if it has neither.
-    history : sequence of HistoryPoint
-
-    Returns
-    -------
-    str
-        ASCII; the page needs neither a network nor a script.
+    The page needs neither a network nor a script. Of the plan, which may be None, it shows the picture if it has
+    `to_svg`, the first 500 rows of its table if it has `to_frame`, its representation if it has neither.
     """
     name = "no plan" if plan is None else type(plan).__name__
-    drawing = html.picture(plan.to_svg()) if isinstance(plan, Drawn) else ""
-    table = _table(plan.to_frame()) if isinstance(plan, Tabulated) else None
+    drawing = html.picture(plan.to_svg()) if hasattr(plan, "to_svg") else ""
+    table = _table(plan.to_frame()) if hasattr(plan, "to_frame") else None
     progress = history_picture(history)
     return html.render(
         "formulations/program/page.html",

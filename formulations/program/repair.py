@@ -84,22 +84,15 @@ class _System:
         return np.concatenate([multipliers.rows, multipliers.slopes[self.used]])
 
     def multipliers(self, vector: Floats) -> Multipliers:
-        """Return the multipliers of a vector."""
-        return Multipliers(allowed(self.program, vector[: len(vector) - self.used.sum()]), self.slopes(vector))
-
-    def slopes(self, vector: Floats) -> Floats:
-        """Return the part of a vector that belongs to logarithms, 0 for those not in use."""
+        """Return the multipliers of a vector; the slopes of logarithms not in use are 0."""
         slopes = np.zeros(len(self.used))
-        slopes[self.used] = vector[len(vector) - self.used.sum() :]
-        return slopes
-
-    def weight(self, vector: Floats) -> Floats:
-        """Return the scale of each multiplier's change: its size, or a small share if it is 0 and of either sign."""
-        return np.asarray(np.abs(vector) + np.where(self.free, FREEDOM * self.typical, 0.0))
+        slopes[self.used] = vector[self.program.num_rows :]
+        return Multipliers(allowed(self.program, vector[: self.program.num_rows]), slopes)
 
     def moved(self, vector: Floats, columns: NDArray[np.bool_], change: Floats) -> Floats:
         """Return a vector that lowers the reduced costs of `columns` by `change`, as far as no entry changes sign."""
-        weight = self.weight(vector)
+        # The scale of each multiplier's change: its size, or a small share if it is 0 and of either sign.
+        weight = np.abs(vector) + np.where(self.free, FREEDOM * self.typical, 0.0)
         moved = vector + weight * _shares(self.factors[:, np.flatnonzero(columns)], weight, change[columns])
         moved[np.abs(moved) <= EPSILON * self.typical] = 0.0
         return np.where(self.free | (moved * vector > 0), moved, 0.0)

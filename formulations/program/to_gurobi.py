@@ -13,20 +13,14 @@ from .data import ProgramData
 
 
 def gurobi_model(program: ProgramData, env: Any = None, *, names: bool = True) -> Any:
-    """Return the program as a `gurobipy.Model`, built from arrays.
+    """Return the program as a `gurobipy.Model`, built from arrays, in `env` or Gurobi's default environment.
 
     The model's first variables are the program's columns and its linear constraints are the program's rows, in the
     same order. A variable has its block's name (``model.getVarByName("start[0,2]")``), and the blocks themselves are
     in ``model._columns["start"]`` (an `MVar` in the block's shape) and ``model._rows["capacity"]`` (an `MConstr`), so
-    that each side constraint takes one line. After the columns come, if the program needs them, variables named
-    ``row.range`` (the activity of a row with two different sides, which are its bounds) and ``log.value``.
-
-    Parameters
-    ----------
-    env : gurobipy.Env, optional
-        Environment of the model; by default Gurobi's default environment.
-    names : bool
-        Whether variables and rows are named after their blocks; the names take about a quarter of the time.
+    that each side constraint takes one line; without `names`, which take about a quarter of the time, nothing is named.
+    After the columns come, if the program needs them, variables named ``row.range`` (the activity of a row with two
+    different sides, which are its bounds) and ``log.value``.
 
     Raises
     ------
@@ -58,19 +52,12 @@ def gurobi_model(program: ProgramData, env: Any = None, *, names: bool = True) -
 def gurobi_values(program: ProgramData, model: Any) -> Floats:
     """Return the values of the program's columns, shape (columns,), in the best solution that the model holds.
 
-    Integer columns have Gurobi's values, which are whole numbers within its `IntFeasTol`.
-
-    Raises
-    ------
-    NoSolution
-        If the model holds no solution.
-    InvalidInput
-        If the model has fewer variables than the program has columns.
+    Integer columns have Gurobi's values, which are whole numbers within its `IntFeasTol`. Raises NoSolution if the
+    model holds none, InvalidInput if it has fewer variables than the program has columns.
     """
     if model.NumVars < program.num_columns:
-        raise InvalidInput(
-            "model", model.NumVars, f"has too few variables for a program of {program.num_columns} columns"
-        )
+        why = f"has too few variables for a program of {program.num_columns} columns"
+        raise InvalidInput("model", model.NumVars, why)
     from gurobipy import GRB
 
     if model.SolCount == 0 or model.Status == GRB.UNBOUNDED:  # the solution of an unbounded program is about 1e30

@@ -52,18 +52,9 @@ def pyomo_model(program: ProgramData) -> Any:
 
 
 def pyomo_values(program: ProgramData, model: Any) -> Floats:
-    """Return the values of a solved model's variables, shape (columns,).
+    """Return the values of the variables, shape (columns,), of a solved model that :func:`pyomo_model` made.
 
-    Parameters
-    ----------
-    program : Program
-    model : ConcreteModel
-        The model that :func:`pyomo_model` made of this program, with any additions.
-
-    Raises
-    ------
-    InvalidInput
-        If a variable has no value, or the model is not of this program.
+    Raises InvalidInput if a variable has no value, or the model is not of this program.
     """
     variables = pyomo_variables(program, model)
     values = [variable.value for variable in variables]
@@ -79,9 +70,8 @@ def pyomo_variables(program: ProgramData, model: Any) -> list[Any]:
     for part in _parts(program)[0]:
         for j, variable in zip(part.index, part.found_in(model), strict=True):
             if variable is None:
-                raise InvalidInput(
-                    "model", model.name, f"lacks a variable of {part.name}: it belongs to another program"
-                )
+                why = f"lacks a variable of {part.name}: it belongs to another program"
+                raise InvalidInput("model", model.name, why)
             variables[j] = variable
     return variables
 

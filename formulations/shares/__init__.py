@@ -1,6 +1,6 @@
 """Shares of time on several GPU types: the policies of Gavel as programs."""
 
-from .finish_time import FinishTimeFairness
+from .finish_time.problem import FinishTimeFairness
 from .max_min_fairness import MaxMinFairness
 from .max_sum_throughput import MaxSumThroughput
 from .min_total_duration import MinTotalDuration

@@ -33,6 +33,8 @@ class LevelShares(SharePolytope, ABC):
     the same number.
     """
 
+    _declared_class = ProblemClass.LP
+
     @cached_property
     def worth(self) -> Floats:
         """Level of the job if it runs on a type for the whole time, shape (N, K)."""
@@ -55,23 +57,13 @@ class LevelShares(SharePolytope, ABC):
     def level_bound(self, prices: Floats, caps: Floats | None = None) -> float:
         """Return the largest t such that prices, shape (K,), allow every job to reach t, or its cap if that is lower.
 
-        Parameters
-        ----------
-        prices : ndarray of float, shape (K,)
-            Prices of the types, at least 0, in any unit.
-        caps : ndarray of float, shape (N,), optional
-            Greatest level of each job, at most `highest`; by default the least entry of `highest` for every job. The
-            result is the largest cap if the prices do not bound the level.
+        Prices are at least 0, in any unit. Caps, shape (N,), are at most `highest`; by default the least entry of
+        `highest` for every job. The result is the largest cap if the prices do not bound the level.
         """
         groups = self.groups
         first = groups.first
         limits = np.full(len(first), self.highest.min()) if caps is None else caps[first]
         return level_bound(self.worth[first], self.gangs[first], groups.counts, self.gpus, prices, limits)
-
-    def class_of(self, form: str | None = None) -> ProblemClass | None:
-        """Return LP."""
-        self.check_form(form)
-        return ProblemClass.LP
 
     def program(self, form: str = "shares") -> Program:
         """Return the linear program: the level as a share of the least `highest`, and the shares of runnable pairs.
@@ -104,8 +96,8 @@ class LevelShares(SharePolytope, ABC):
         level = float(self.levels(plan.shares).min()) / float(self.highest.min())
         return np.append(plan.shares[self._pairs()], min(1.0, max(0.0, level)))
 
-    def level_and_residuals(self, plan: GpuShares) -> tuple[float, Residuals]:
-        """Return the least level and the worst violations of P."""
+    def evaluate(self, plan: GpuShares) -> tuple[float, Residuals]:
+        """Return the least level and the worst violations of P, recomputed."""
         self.check_plan(plan)
         return float(self.levels(plan.shares).min()), self.residuals(plan.shares)
 

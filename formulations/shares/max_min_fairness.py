@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Floats, Indices
-from ..checks import as_flag, as_reals, same_length
-from ..program.data import ProblemClass, Residuals
+from ..checks import as_flag, as_reals, refuse, same_length, store_checked
+from ..program.data import ProblemClass
 from .levels import LevelShares
 from .polytope import GpuShares
 
@@ -77,14 +77,14 @@ class MaxMinFairness(LevelShares):
     reference: ClassVar[str] = "Gavel, OSDI 2020, Section 4.1"
 
     def __post_init__(self) -> None:
-        self._set_polytope(self.rates, self.gangs, self.gpus, runs=True)
+        self._check_polytope(runs=True)
         given: ArrayLike = np.ones(self.num_jobs) if self.weights is None else self.weights
         weights = as_reals("weights", given, above=0.0)
         same_length(weights=weights, rates=self.rates)
         object.__setattr__(self, "weights", weights)
-        for name in ("agnostic", "water_filling"):
-            object.__setattr__(self, name, as_flag(name, getattr(self, name)))
-        _check_worth(self.worth, "weights", self.weights)
+        store_checked(self, as_flag, "agnostic", "water_filling")
+        bad = ~((self.highest > 0) & np.isfinite(self.highest))
+        refuse("weights", bad, weights, "its quotient is out of the range of numbers")
 
     @property
     def kind(self) -> str:
@@ -103,10 +103,6 @@ class MaxMinFairness(LevelShares):
         proportional = speed @ (self.gpus / self.gpus.sum())
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(speed * (self.gangs / (self.weights * proportional))[:, None])
-
-    def evaluate(self, plan: GpuShares) -> tuple[float, Residuals]:
-        """Return the least level and the worst violations of P, recomputed."""
-        return self.level_and_residuals(plan)
 
     def proved_bound(self, plan: GpuShares) -> float:
         """Return the bound on the least level that the plan's prices prove (see `LevelShares`).
@@ -163,14 +159,3 @@ class MaxMinFairness(LevelShares):
             if least <= settled:
                 break
         return least
-
-
-def _check_worth(worth: Floats, field: str, values: Floats) -> None:
-    """Raise InvalidInput where the quotient left the range of doubles."""
-    from ..errors import InvalidInput
-
-    most = worth.max(axis=1)
-    bad = ~((most > 0) & np.isfinite(most))
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise InvalidInput(field, float(values[at]), "its quotient is out of the range of numbers", index=at)

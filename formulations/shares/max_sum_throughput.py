@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..arrays import Floats, Indices
-from ..checks import as_real, as_reals, same_length
+from ..checks import as_real, as_reals, same_length, store_checked
 from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
 from ..program.data import ProblemClass, Residuals
@@ -69,10 +69,11 @@ class MaxSumThroughput(SharePolytope):
     least_rates: Floats | None = None
 
     sense = "max"
+    _declared_class = ProblemClass.LP
     reference: ClassVar[str] = "Gavel, OSDI 2020, Section 4.2"
 
     def __post_init__(self) -> None:
-        self._set_polytope(self.rates, self.gangs, self.gpus, runs=False)
+        self._check_polytope(runs=False)
         with np.errstate(over="ignore"):
             total = float(self.rates.max(axis=1).sum())
         if not math.isfinite(total):
@@ -85,11 +86,10 @@ class MaxSumThroughput(SharePolytope):
             if len(costs) != self.num_types:
                 raise InvalidInput("costs_per_s", f"{len(costs)} values", f"there are {self.num_types} types of GPU")
             object.__setattr__(self, "costs_per_s", costs)
-            object.__setattr__(self, "budget_per_s", as_real("budget_per_s", self.budget_per_s, above=0.0))
+            store_checked(self, as_real, "budget_per_s", above=0.0)
         if self.least_rates is not None:
-            least = as_reals("least_rates", self.least_rates, minimum=0.0)
-            same_length(least_rates=least, rates=self.rates)
-            object.__setattr__(self, "least_rates", least)
+            store_checked(self, as_reals, "least_rates", minimum=0.0)
+            same_length(least_rates=self.least, rates=self.rates)
 
     @property
     def kind(self) -> str:
@@ -146,11 +146,6 @@ class MaxSumThroughput(SharePolytope):
             least = self.least[first]
             gained = -cheapest(self.rates[first], self.gangs[first], counts, effective, 1.0, least, 0.0, usage)[0]
         return math.fsum([*(prices * self.gpus), spent, gained])
-
-    def class_of(self, form: str | None = None) -> ProblemClass:
-        """Return LP."""
-        self.check_form(form)
-        return ProblemClass.LP
 
     def program(self, form: str = "shares") -> Program:
         """Return the linear program, a column for each pair that runs; rows by job are divided by its fastest rate."""

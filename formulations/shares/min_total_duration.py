@@ -10,8 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Floats, Indices
-from ..checks import as_reals, same_length
-from ..errors import InvalidInput
+from ..checks import as_reals, refuse, same_length, store_checked
 from ..program.data import Residuals
 from .levels import LevelShares
 from .polytope import GpuShares
@@ -63,20 +62,11 @@ class MinTotalDuration(LevelShares):
     reference: ClassVar[str] = "Gavel, OSDI 2020, Section 4.2"
 
     def __post_init__(self) -> None:
-        self._set_polytope(self.rates, self.gangs, self.gpus, runs=True)
-        steps = as_reals("steps", self.steps, above=0.0)
-        same_length(steps=steps, rates=self.rates)
-        object.__setattr__(self, "steps", steps)
-        most = self.highest
-        bad = ~((most > 1e-300) & (most < 1e300))
-        if bad.any():
-            at = int(np.argmax(bad))
-            raise InvalidInput("steps", float(steps[at]), "its run time is out of the range of numbers", index=at)
-
-    @property
-    def kind(self) -> str:
-        """The name by which backends list it."""
-        return "MinTotalDuration"
+        self._check_polytope(runs=True)
+        store_checked(self, as_reals, "steps", above=0.0)
+        same_length(steps=self.steps, rates=self.rates)
+        bad = ~((self.highest > 1e-300) & (self.highest < 1e300))
+        refuse("steps", bad, self.steps, "its run time is out of the range of numbers")
 
     @cached_property
     def worth(self) -> Floats:
@@ -86,7 +76,7 @@ class MinTotalDuration(LevelShares):
 
     def evaluate(self, plan: GpuShares) -> tuple[float, Residuals]:
         """Return T in seconds, infinite if a job does not run, and the worst violations of P, recomputed."""
-        level, residuals = self.level_and_residuals(plan)
+        level, residuals = super().evaluate(plan)
         return (1.0 / level if level > 0 else math.inf), residuals
 
     def proved_bound(self, plan: GpuShares) -> float:

@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..arrays import Floats, Indices
-from ..checks import as_integers, as_reals, same_length
+from ..checks import as_integers, as_reals, refuse, same_length, store_checked
 from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
 from ..program.data import Residuals
@@ -61,17 +61,7 @@ class GpuShares:
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of jobs with equal data.
-
-    Attributes
-    ----------
-    first : ndarray of int, shape (G,)
-        First job of each group, in order.
-    counts : ndarray of float, shape (G,)
-        Number of jobs of each group.
-    of_job : ndarray of int, shape (N,)
-        Group of every job.
-    """
+    """Groups of jobs with equal data: first job and number of jobs, shape (G,); group of every job, shape (N,)."""
 
     first: Indices
     counts: Floats
@@ -82,16 +72,7 @@ class SharePolytope(Formulation[GpuShares], ABC):
     """Shares of GPU time: P = {x >= 0, sum_k x_jk <= 1, sum_j g_j x_jk <= M_k}, and x_jk = 0 where a job cannot run.
 
     P is fluid: a gang of more GPUs than a type has may get M_k / g_j of its time. Set the rate of such a pair to 0 if
-    that has no meaning.
-
-    Attributes
-    ----------
-    rates : ndarray of float, shape (N, K)
-        Steps per second on all the job's GPUs of that type; 0 where it cannot run.
-    gangs : ndarray of int, shape (N,)
-        GPUs that the job holds while it runs (g).
-    gpus : ndarray of int, shape (K,)
-        GPUs of each type (M).
+    that has no meaning. The data is `rates` (tau), shape (N, K), `gangs` (g), shape (N,), and `gpus` (M), shape (K,).
     """
 
     rates: Floats
@@ -101,19 +82,17 @@ class SharePolytope(Formulation[GpuShares], ABC):
     forms = ("shares",)
     proves_bounds = True
 
-    def _set_polytope(self, rates: ArrayLike, gangs: ArrayLike, gpus: ArrayLike, *, runs: bool) -> None:
+    def _check_polytope(self, *, runs: bool) -> None:
         """Check and store the data of P; with `runs`, every job must be able to run on some type."""
-        rates = as_reals("rates", rates, minimum=0.0, ndim=2)
-        gangs = as_integers("gangs", gangs, minimum=1)
-        gpus = as_integers("gpus", gpus, minimum=1)
-        same_length(gangs=gangs, rates=rates)
-        if rates.shape[1] != len(gpus):
-            raise InvalidInput("gpus", f"{len(gpus)} values", f"rates has {rates.shape[1]} types in its columns")
-        fastest = rates.max(axis=1)
-        if runs and not (fastest > 0).all():
-            raise InvalidInput("rates", 0.0, "the job can run on no type of GPU", index=int(np.argmin(fastest > 0)))
-        for name, value in (("rates", rates), ("gangs", gangs), ("gpus", gpus)):
-            object.__setattr__(self, name, value)
+        store_checked(self, as_reals, "rates", minimum=0.0, ndim=2)
+        store_checked(self, as_integers, "gangs", "gpus", minimum=1)
+        same_length(gangs=self.gangs, rates=self.rates)
+        types = self.rates.shape[1]
+        if types != len(self.gpus):
+            raise InvalidInput("gpus", f"{len(self.gpus)} values", f"rates has {types} types in its columns")
+        fastest = self.rates.max(axis=1)
+        if runs:
+            refuse("rates", fastest == 0, fastest, "the job can run on no type of GPU")
 
     @property
     def num_jobs(self) -> int:

@@ -13,18 +13,10 @@ from .data import WindowData
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault of a schedule.
+    """One fault of a schedule, with the job and the round concerned, if any.
 
-    Attributes
-    ----------
-    kind : str
-        Rule that the schedule violates: "shape", "capacity", "completed", "regime order" or "work conservation".
-    size : float
-        Size of the violation: GPUs over capacity, rounds after completion, regimes out of place, GPUs left idle.
-    job : int or None
-        Index of the job concerned.
-    round : int or None
-        Index of the round concerned.
+    Its kind is the rule that the schedule violates, and its size the violation: "shape" (1), "capacity" (GPUs over it),
+    "completed" (rounds after completion), "regime order" (regimes out of place), "work conservation" (GPUs left idle).
     """
 
     kind: str

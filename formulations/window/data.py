@@ -10,10 +10,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import LARGEST_INTEGER
+from ..checks import LARGEST_INTEGER, refuse
 from ..errors import InvalidInput
-from .jobs import LONGEST_REGIME, JobColumns, WindowJob, marked, named_as_jobs, refuse
-from .settings import WindowSettings
+from .jobs import LONGEST_REGIME, JobColumns, WindowJob, WindowSettings, marked, named_as_jobs
 from .tables import Tables, tabulate
 
 MOST_CELLS = 200_000_000  # jobs x rounds; the tables of more would not fit a machine's memory
@@ -24,12 +23,8 @@ MOST_WORTH = 1e300  # of each part of the objective, so that sums and difference
 class WindowData(WindowSettings, JobColumns):
     """Jobs and settings of one window, with the data derived from both.
 
-    Attributes
-    ----------
-    is_running : ndarray of bool, shape (N,)
-        Whether the job is among `running`.
-    skipped : tuple of ids
-        Jobs that need more GPUs than the cluster has, left out with `skip_wide`.
+    `is_running`, shape (N,), marks the jobs among `running`. `skipped` has the ids of jobs that need more GPUs than the
+    cluster has, left out with `skip_wide`.
     """
 
     is_running: NDArray[np.bool_] = field(init=False)

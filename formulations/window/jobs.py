@@ -1,4 +1,4 @@
-"""Jobs of a window as validated columns."""
+"""Jobs of a window as validated columns, and its settings: cluster, rounds and terms of the objective."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Floats, Indices
-from ..checks import as_ids, as_integers, as_reals, same_length
+from ..checks import as_flag, as_ids, as_integer, as_integers, as_real, as_reals, refuse, same_length, store_checked
 from ..errors import InvalidInput
 
 # Tolerance, relative to the total epochs, on the sum of the regimes' epochs, because sums of decimals are rounded.
 EPOCH_TOLERANCE = 1e-6
 # Limit of a regime's rounds: doubles cannot represent all larger whole numbers.
 LONGEST_REGIME = 2**53
+MOST_ROUNDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -138,14 +139,8 @@ class JobColumns:
     def _check_columns(self) -> None:
         """Check conditions between columns: lengths, starts, and sums of epochs."""
         count, starts = len(self.gangs), self.regime_starts
-        same_length(
-            ids=self.ids,
-            total_epochs=self.total_epochs,
-            finished_epochs=self.finished_epochs,
-            ftf=self.ftf,
-            weight=self.weight,
-            gangs=self.gangs,
-        )
+        by_job = ("ids", "total_epochs", "finished_epochs", "ftf", "weight", "gangs")
+        same_length(**{name: getattr(self, name) for name in by_job})
         same_length(regime_epoch_s=self.regime_epoch_s, regime_epochs=self.regime_epochs)
         if len(starts) != count + 1:
             raise InvalidInput("regime_starts", len(starts), f"must have N + 1 = {count + 1} entries")
@@ -160,10 +155,8 @@ class JobColumns:
         wrong = np.abs(finished + left - total) > EPOCH_TOLERANCE * total
         if wrong.any():
             j = int(np.flatnonzero(wrong)[0])
-            why = (
-                f"the regimes do not add up: finished {finished[j]:g} + regimes {left[j]:g} = {finished[j] + left[j]:g}"
-            )
-            raise InvalidInput("total_epochs", float(total[j]), why, index=j)
+            sums = f"finished {finished[j]:g} + regimes {left[j]:g} = {finished[j] + left[j]:g}"
+            raise InvalidInput("total_epochs", float(total[j]), f"the regimes do not add up: {sums}", index=j)
 
     def _without_wide(self, gpus: int, skip: bool) -> tuple[dict[str, Any], tuple[str | int, ...]]:
         """Return the columns of the jobs that fit `gpus` GPUs, and the ids of the others, which need `skip`."""
@@ -253,8 +246,31 @@ def _checked_jobs(jobs: Any) -> Sequence[WindowJob]:
     return checked
 
 
-def refuse(name: str, bad: NDArray[np.bool_], values: NDArray[Any], why: str) -> None:
-    """Raise InvalidInput for the first bad value of a column, if any."""
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
-        raise InvalidInput(name, values[at].item(), why, index=at)
+@dataclass(frozen=True, eq=False)
+class WindowSettings:
+    """Data of a window beside its jobs; :class:`~.problem.ScheduleWindow` describes each setting."""
+
+    gpus: int
+    rounds: int = 20
+    round_s: float = 120.0
+    ftf_power: float = 5.0
+    makespan_weight: float = 1e-3
+    makespan_scale: float = None  # type: ignore[assignment]  # the jobs' remaining run times
+    gang_weighted: bool = True
+    utility_floor: float = 1e-6
+    restart_penalty: float = 0.0
+    running: Sequence[str | int] = ()
+    skip_wide: bool = False
+
+    def _check_settings(self) -> None:
+        """Check each setting, and store it with its type."""
+        store_checked(self, as_integer, "gpus", minimum=1)
+        store_checked(self, as_integer, "rounds", minimum=1, maximum=MOST_ROUNDS)
+        store_checked(self, as_real, "round_s", "utility_floor", above=0.0)
+        store_checked(self, as_real, "ftf_power", "makespan_weight", "restart_penalty", minimum=0.0)
+        store_checked(self, as_flag, "gang_weighted", "skip_wide")
+        store_checked(self, as_ids, "running")
+        if self.makespan_scale is not None:
+            store_checked(self, as_real, "makespan_scale", above=0.0)
+        if self.utility_floor >= 1:
+            raise InvalidInput("utility_floor", self.utility_floor, "must be less than 1")

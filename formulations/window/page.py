@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Floats, Indices
 from ..plotting import html
 from ..plotting.svg import LIGHT, short
 from ..program.certificate import SolveCertificate
 from ..program.page import proof_tiles
 from ..text import distinguishing_digits, figure_text
-from .data import WindowData
+from .grants import GrantedRounds
 
 # Beyond these a browser becomes slow; the page then shows the jobs of highest priority and the number it omits.
 MAX_ROWS = 2_000
@@ -26,67 +25,12 @@ _LONGEST_NOTE = 2_000
 _FIELDS = ("id", "gang", "before", "after", "epochs", "ftf", "weight", "held", "left", "regimes", "runs")
 
 
-class ShownPlan(Protocol):
-    """The part of a :class:`~.plan.WindowPlan` that the page shows."""
+def render(plan: GrantedRounds, certificate: SolveCertificate | None = None) -> str:
+    """Return the page of a plan as text; the same plan and certificate give the same text to the last character.
 
-    @property
-    def window(self) -> WindowData:
-        """The window that is planned."""
-
-    @property
-    def grants(self) -> NDArray[np.bool_]:
-        """Whether the job runs in the round, shape (N, T)."""
-
-    @property
-    def regime_of(self) -> Indices:
-        """Which regime of its job runs, -1 where idle, shape (N, T)."""
-
-    @property
-    def rounds_granted(self) -> Indices:
-        """Rounds that each job runs, shape (N,)."""
-
-    @property
-    def utilities(self) -> Floats:
-        """Share of its epochs that each job has done afterwards, shape (N,)."""
-
-    @property
-    def remaining_s(self) -> Floats:
-        """Run time of each job left afterwards, in seconds, shape (N,)."""
-
-    @property
-    def makespan_bound_s(self) -> float:
-        """Lower bound on the time to finish what is left, in seconds."""
-
-    @property
-    def restarts(self) -> int:
-        """Starts of jobs that did not run in the round before."""
-
-    @property
-    def gpus_in_use(self) -> Indices:
-        """GPUs held in each round, shape (T,)."""
-
-    @property
-    def objective(self) -> float:
-        """The window's objective."""
-
-
-def render(plan: ShownPlan, certificate: SolveCertificate | None = None) -> str:
-    """Return the page as text; the same plan and certificate give the same text to the last character.
-
-    The page needs neither a network nor a library. It holds at most 2,000 jobs and 40,000 bars; of a larger plan it
-    shows the jobs of highest priority (weight x ftf ** ftf_power) and states how many are omitted, while the headline
-    figures and the chart of GPUs in use always cover every job.
-
-    Parameters
-    ----------
-    plan : WindowPlan
-    certificate : SolveCertificate, optional
-        What the solve proved.
-
-    Returns
-    -------
-    str
-        HTML in which everything outside the template is ASCII.
+    The page needs neither a network nor a library; everything outside its template is ASCII. It holds at most 2,000
+    jobs and 40,000 bars; of a larger plan it shows the jobs of highest priority (weight x ftf ** ftf_power) and states
+    how many are omitted, while the headline figures and the chart of GPUs in use always cover every job.
     """
     window = plan.window
     runs = _runs(plan.regime_of)
@@ -119,7 +63,7 @@ def _runs(regime_of: NDArray[Any]) -> list[list[list[int]]]:
     return runs
 
 
-def _shown(plan: ShownPlan, runs: list[list[list[int]]]) -> list[int]:
+def _shown(plan: GrantedRounds, runs: list[list[list[int]]]) -> list[int]:
     """Return the indices of the jobs that get a row, in the given order."""
     window = plan.window
     priority = np.log(window.weight) + window.ftf_power * np.log(window.ftf)
@@ -128,7 +72,7 @@ def _shown(plan: ShownPlan, runs: list[list[list[int]]]) -> list[int]:
     return sorted(order[: max(1, int(np.searchsorted(bars, MAX_BARS, side="right")))].tolist())
 
 
-def _data(plan: ShownPlan, runs: list[list[list[int]]], shown: list[int]) -> dict[str, Any]:
+def _data(plan: GrantedRounds, runs: list[list[list[int]]], shown: list[int]) -> dict[str, Any]:
     """Return what the page's script reads: the jobs as rows of `fields`, and totals per round over all jobs."""
     window = plan.window
     starts = window.regime_starts
@@ -168,12 +112,12 @@ def _data(plan: ShownPlan, runs: list[list[list[int]]], shown: list[int]) -> dic
     }
 
 
-def _left(plan: ShownPlan) -> NDArray[np.float64]:
+def _left(plan: GrantedRounds) -> NDArray[np.float64]:
     """Return the run time left after the window in seconds, without the rounding error of a job that completes."""
     return np.where(plan.utilities >= 1 - 1e-9, 0.0, plan.remaining_s)
 
 
-def _lead(plan: ShownPlan) -> str:
+def _lead(plan: GrantedRounds) -> str:
     window = plan.window
     span = _duration(window.rounds * window.round_s)
     granted = int(np.count_nonzero(plan.rounds_granted))
@@ -184,7 +128,7 @@ def _lead(plan: ShownPlan) -> str:
     )
 
 
-def _tiles(plan: ShownPlan) -> list[tuple[str, str, str]]:
+def _tiles(plan: GrantedRounds) -> list[tuple[str, str, str]]:
     """Return the headline figures as (name, figure, explanation)."""
     window = plan.window
     jobs = len(window.ids)
@@ -214,7 +158,7 @@ def _proof_tiles(objective: float, certificate: SolveCertificate | None) -> list
     return proof_tiles(certificate)
 
 
-def _omitted(plan: ShownPlan, shown: int) -> str:
+def _omitted(plan: GrantedRounds, shown: int) -> str:
     """Return what the chart leaves out; empty if it shows every job."""
     omitted = len(plan.window.ids) - shown
     if not omitted:
@@ -226,7 +170,7 @@ def _omitted(plan: ShownPlan, shown: int) -> str:
     )
 
 
-def _skipped(plan: ShownPlan) -> str:
+def _skipped(plan: GrantedRounds) -> str:
     """Return which jobs are not planned; empty if all are."""
     skipped = tuple(plan.window.skipped)
     if not skipped:
@@ -236,7 +180,7 @@ def _skipped(plan: ShownPlan) -> str:
     return f"Wider than the cluster and therefore not planned: {_count(len(skipped), 'job')} ({names}{more})."
 
 
-def _utilisation(plan: ShownPlan) -> str:
+def _utilisation(plan: GrantedRounds) -> str:
     used, offered = int(plan.gpus_in_use.sum()), int(plan.window.gpus) * int(plan.window.rounds)
     # Rounding must not turn one idle GPU into a full cluster.
     return "100%" if used == offered else f"{math.floor(1000 * used / offered) / 10:g}%"

@@ -1,29 +1,27 @@
-"""WindowPlan: the schedule of a window, and quantities derived from it."""
+"""WindowPlan: the schedule of a window, and the packing of rounds per job into a work-conserving one."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Floats, Indices
-from ..files import write_text
+from ..arrays import Indices
+from ..files import written
 from ..program.certificate import SolveCertificate
-from .check import regimes_of
 from .data import WindowData
+from .grants import GrantedRounds
 from .page import render
-from .tables import starts
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
-class WindowPlan:
+@dataclass(frozen=True, eq=False, repr=False)
+class WindowPlan(GrantedRounds):
     """A schedule of N jobs over T rounds; all other quantities are derived from the window's data.
 
     Attributes
@@ -31,55 +29,15 @@ class WindowPlan:
     window : ScheduleWindow
     grants : ndarray of bool, shape (N, T)
         Whether the job holds all its GPUs in the round.
+    regime_of, rounds_granted, gpus_in_use : ndarray of int, shape (N, T), (N,) and (T,)
+        Regime that runs, by index within the job, -1 where idle; rounds of each job (n_j); GPUs held in each round.
+    utilities, remaining_s : ndarray of float, shape (N,)
+        Share of its epochs that each job has done after the window (UTIL_j); isolated run time left then, in seconds.
+    makespan_bound_s, objective : float
+        Lower bound on the makespan of the remaining work (H, Eq. 10), in seconds; the window's objective.
+    restarts : int
+        Number of pairs of job and round in which the job runs and did not run in the round before.
     """
-
-    window: WindowData
-    grants: NDArray[np.bool_]
-
-    def __post_init__(self) -> None:
-        grants = np.array(self.grants, dtype=np.bool_)
-        grants.setflags(write=False)
-        object.__setattr__(self, "grants", grants)
-
-    @cached_property
-    def regime_of(self) -> Indices:
-        """Regime that runs, by index within the job, -1 where idle; shape (N, T)."""
-        return regimes_of(self.window, self.grants)
-
-    @cached_property
-    def rounds_granted(self) -> Indices:
-        """Number of rounds of each job (n_j), shape (N,)."""
-        return np.asarray(self.grants.sum(axis=1))
-
-    @cached_property
-    def utilities(self) -> Floats:
-        """Share of its epochs that each job has done after the window (UTIL_j), shape (N,)."""
-        return self.window.tables.utility[np.arange(len(self.grants)), self.rounds_granted]
-
-    @cached_property
-    def remaining_s(self) -> Floats:
-        """Isolated run time left after the window, in seconds, shape (N,)."""
-        return self.window.tables.remaining[np.arange(len(self.grants)), self.rounds_granted] * self.window.round_s
-
-    @cached_property
-    def makespan_bound_s(self) -> float:
-        """Lower bound on the makespan of the remaining work (H, Eq. 10), in seconds."""
-        return self.window.tables.makespan(self.rounds_granted) * self.window.round_s
-
-    @cached_property
-    def restarts(self) -> int:
-        """Number of pairs of job and round in which the job runs and did not run in the round before."""
-        return int(starts(self.grants, self.window.is_running).sum())
-
-    @cached_property
-    def gpus_in_use(self) -> Indices:
-        """GPUs held in each round, shape (T,)."""
-        return np.asarray(self.window.gangs @ self.grants)
-
-    @cached_property
-    def objective(self) -> float:
-        """The window's objective, recomputed."""
-        return self.window.tables.objective(self.grants, self.window.is_running, self.window.restart_penalty)
 
     def __repr__(self) -> str:
         jobs, rounds = self.grants.shape
@@ -115,7 +73,44 @@ class WindowPlan:
         certificate : SolveCertificate, optional
             Certificate shown in the page's head: `Result.certificate` of the solve.
         """
-        page = render(self, certificate)
-        if path is not None:
-            write_text(path, page)
-        return page
+        return written(render(self, certificate), path)
+
+
+def scheduled(window: WindowData, counts: Indices) -> WindowPlan:
+    """Pack counts[j] rounds for each job into the window, then make the schedule work-conserving.
+
+    Jobs with larger gangs come first, and then longer jobs; each gets its least loaded rounds. With a restart penalty,
+    the result is the better of this schedule and one with a single block of rounds per job. A job may get fewer than
+    counts[j] rounds if they cannot be packed, and more if GPUs would idle.
+    """
+    from . import kernels as window_kernels
+
+    counts = np.minimum(counts, np.minimum(window.tables.needs, window.rounds))
+    order = np.lexsort((-counts, -window.gangs))
+    plan = settled(window, window_kernels.pack(order, counts, window.gangs, window.gpus, window.rounds))
+    if not window.restart_penalty:
+        return plan
+    grants = window_kernels.pack_blocks(order, counts, window.gangs, window.gpus, window.rounds, window.is_running)
+    return max(settled(window, grants), plan, key=lambda plan: plan.objective)
+
+
+def settled(window: WindowData, grants: NDArray[np.bool_]) -> WindowPlan:
+    """Return the schedule with idle GPUs filled, and granted rounds moved earlier, until work is conserved.
+
+    Jobs with the largest gain per GPU come first. Without a restart penalty no job gets fewer rounds, so the objective
+    does not fall.
+    """
+    from . import kernels as window_kernels
+
+    tables = window.tables
+    grants = np.array(grants, dtype=np.bool_, order="C")
+    counts = grants.sum(axis=1)
+    rows = np.arange(len(counts))
+    after = np.minimum(counts + 1, window.rounds)
+    gain = tables.value[rows, after] - tables.value[rows, counts]
+    gain += (
+        tables.makespan_price * tables.branch_weights * (tables.remaining[rows, counts] - tables.remaining[rows, after])
+    )
+    order = np.argsort(-gain / window.gangs, kind="stable")
+    window_kernels.settle(grants, order, tables.needs, window.gangs, window.gpus, window.is_running)
+    return WindowPlan(window, grants)

@@ -68,15 +68,11 @@ class ScheduleWindow(WindowData, Formulation[WindowPlan]):
 
     sense = "max"
     forms = ("counts", "time_indexed")
+    _declared_class = ProblemClass.MILP
     reference: ClassVar[str] = "Zheng et al., Shockwave, NSDI 2023, Eq. 11"
 
     def __repr__(self) -> str:
         return f"<ScheduleWindow: {len(self.ids)} jobs, {self.gpus} GPUs, {self.rounds} rounds of {self.round_s:g} s>"
-
-    def class_of(self, form: str | None = None) -> ProblemClass:
-        """Return MILP."""
-        self.check_form(form)
-        return ProblemClass.MILP
 
     def program(self, form: str = "counts") -> Program:
         """Return the window as a MILP.

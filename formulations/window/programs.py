@@ -13,8 +13,7 @@ from ..errors import InvalidInput
 from ..program.builder import ProgramBuilder
 from ..program.model import Program
 from .data import WindowData
-from .packing import scheduled, settled
-from .plan import WindowPlan
+from .plan import WindowPlan, scheduled, settled
 from .tables import starts
 
 Mask = NDArray[np.bool_]
@@ -78,8 +77,11 @@ def decode(window: WindowData, values: Floats, form: str) -> WindowPlan:
 
 def counts_of(window: WindowData, values: Floats, keep: Mask | None = None) -> Indices:
     """Return the rounds of each job, shape (N,), from column values of :func:`counts` with the same `keep`."""
-    job, rounds, choice = _choice_index(_options(window, keep), 0)
-    return _chosen(window, job, rounds, values[choice])
+    job, rounds = np.nonzero(_options(window, keep))
+    picked = values[: len(job)] > 0.5
+    chosen = np.zeros(len(window.gangs), dtype=np.int64)
+    chosen[job[picked]] = rounds[picked]
+    return chosen
 
 
 def check_plan(window: WindowData, plan: WindowPlan) -> None:
@@ -92,7 +94,7 @@ def encode(window: WindowData, plan: WindowPlan, program: Program, keep: Mask | 
     """Turn a plan into column values of the window's program, built with the same `keep`."""
     check_plan(window, plan)
     values = np.full(program.num_columns, np.nan)
-    job, rounds, _ = _choice_index(_options(window, keep), 0)
+    job, rounds = np.nonzero(_options(window, keep))
     values[program.columns["choice"]] = plan.rounds_granted[job] == rounds
     if "horizon" in program.columns:
         values[program.columns["horizon"]] = window.tables.makespan(plan.rounds_granted)
@@ -111,11 +113,6 @@ def _options(window: WindowData, keep: Mask | None) -> Mask:
     return possible if keep is None else possible & keep
 
 
-def _choice_index(options: Mask, first: int) -> tuple[Indices, Indices, Indices]:
-    job, rounds = np.nonzero(options)
-    return job, rounds, np.arange(first, first + len(job))
-
-
 def _choices(
     build: ProgramBuilder, window: WindowData, options: Mask, whole: Mask | None
 ) -> tuple[Indices, Indices, Indices]:
@@ -126,13 +123,6 @@ def _choices(
     )
     build.add_rows("one_choice", (len(window.gangs),), terms=[(job, choice, 1.0)], lower=1, upper=1)
     return job, rounds, choice
-
-
-def _chosen(window: WindowData, job: Indices, rounds: Indices, values: Floats) -> Indices:
-    picked = values > 0.5
-    chosen = np.zeros(len(window.gangs), dtype=np.int64)
-    chosen[job[picked]] = rounds[picked]
-    return chosen
 
 
 def _set_objective(
@@ -212,9 +202,6 @@ def _restarts(build: ProgramBuilder, window: WindowData, grant: Indices) -> list
     # The idle GPUs are fewer than the job's gang, unless the job runs or has ended.
     full = (window.gpus - window.gangs + 1)[:, None]
     build.add_rows(
-        "work_conservation",
-        shape,
-        lower=full,
-        terms=[(row, used, 1.0), (row, grant, full), (row, ended, full)],
+        "work_conservation", shape, lower=full, terms=[(row, used, 1.0), (row, grant, full), (row, ended, full)]
     )
     return [(start.ravel(), np.full(grant.size, -window.restart_penalty))]

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Floats, Indices
-from .jobs import JobColumns
-from .settings import WindowSettings
+from .jobs import JobColumns, WindowSettings
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -19,20 +18,14 @@ class Tables:
 
     Attributes
     ----------
-    utility : ndarray of float
-        Share of all epochs done, UTIL_j(n), without the floor.
-    value : ndarray of float
-        Term of the objective, f_j(n) = w_j log max(UTIL_j(n), floor).
-    remaining : ndarray of float
-        Isolated run time left, R_j(n), in rounds.
-    needs : ndarray of int, shape (N,)
-        Number of rounds until the job ends (may exceed T).
-    regime_needs : ndarray of int, shape (R,)
-        Number of rounds of each regime's micro-job.
-    weights : ndarray of float, shape (N,)
-        Weight of each job, w_j = B_j rho_j^k / (N M).
-    branch_weights : ndarray of float, shape (N,)
-        Coefficients a_j / M of the sum branch of H, ``branch_weights @ R``.
+    utility, value, remaining : ndarray of float
+        Share of all epochs done, UTIL_j(n), without the floor; term of the objective, f_j(n) = w_j log max(UTIL_j(n),
+        floor); isolated run time left, R_j(n), in rounds.
+    needs, regime_needs : ndarray of int, shape (N,) and (R,)
+        Number of rounds until the job ends (may exceed T), and of each regime's micro-job.
+    weights, branch_weights : ndarray of float, shape (N,)
+        Weight of each job, w_j = B_j rho_j^k / (N M), and coefficients a_j / M of the sum branch of H,
+        ``branch_weights @ R``.
     makespan_price : float
         Price of one round of H, c = lambda D / Z0.
     """

@@ -1,4 +1,4 @@
-"""Predictors of a job's remaining regimes: restatement rule, Bayes, greedy and oracle (Shockwave, Section 5)."""
+"""Predictors of a job's regimes (restatement rule, Bayes, greedy and oracle; Shockwave, Section 5), and window jobs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from fractions import Fraction
 from typing import Literal, TypeVar, get_args
 
 from ...formulations.errors import InvalidInput
+from ...formulations.window.problem import Regime, WindowJob
 from ...simulation.job_state import JobState
+from .estimators import planned_ftf
 from .regimes import coming_batch_sizes, regime_limit, tidy
 
 Predictor = Literal["restatement", "bayes", "greedy", "oracle"]
@@ -45,25 +47,11 @@ def prior(total: Number, max_regimes: int) -> tuple[Number, ...]:
 
 
 def restated_posterior(total: Number, finished: Sequence[Number], max_regimes: int) -> tuple[Number, ...]:
-    """Return the posterior Dir(m_1, ..., m_k, S_k, ..., S_k) of the restatement rule when regime k ends.
+    """Return the posterior Dir(m_1, ..., m_k, S_k, ..., S_k) of the restatement rule when regime k ends, shape (K,).
 
-    Parameters
-    ----------
-    total : float or Fraction
-        Epochs of the job (N).
-    finished : sequence of float or Fraction, shape (k,)
-        Epochs of the finished regimes (m), k < K.
-    max_regimes : int
-        Largest number of regimes of the job (K).
-
-    Returns
-    -------
-    tuple, shape (K,)
-        Concentrations. They sum to N, so each is also the mean epochs of its regime.
-
-    Notes
-    -----
-    S_k = (N - m_1 - ... - m_k)/(K - k): the observed finished regimes *restate* the evenly split prior over the others.
+    The job has N = `total` epochs and at most K = `max_regimes` regimes, of which k < K have `finished` with these
+    epochs (m). The concentrations sum to N, so each is also the mean epochs of its regime. The observed finished
+    regimes *restate* the evenly split prior over the others: ``S_k = (N - m_1 - ... - m_k)/(K - k)``. Source:
     Shockwave, Section 5.
     """
     later = max_regimes - len(finished)
@@ -71,21 +59,10 @@ def restated_posterior(total: Number, finished: Sequence[Number], max_regimes: i
 
 
 def bayes_posterior(total: Number, observed: Sequence[Number], max_regimes: int) -> tuple[Number, ...]:
-    """Return the standard posterior Dir(N/K + observed epochs) over K = `max_regimes` regimes.
+    """Return the standard posterior Dir(N/K + observed epochs) over K = `max_regimes` regimes, shape (K,).
 
-    Parameters
-    ----------
-    total : float or Fraction
-        Epochs of the job (N).
-    observed : sequence of float or Fraction, shape (k,)
-        Epochs observed in each regime so far, including the ongoing one, k <= K.
-    max_regimes : int
-        Largest number of regimes of the job (K).
-
-    Returns
-    -------
-    tuple, shape (K,)
-        Concentrations. They sum to N + sum(observed); `mean_epochs` turns them into epochs.
+    The epochs of each of k <= K regimes so far, the ongoing one included, are `observed`. The concentrations sum to N +
+    sum(observed); `mean_epochs` turns them into epochs.
     """
     even = total / max_regimes
     return tuple(even + epochs for epochs in observed) + (even,) * (max_regimes - len(observed))
@@ -98,26 +75,12 @@ def mean_epochs(concentrations: Sequence[Number], total: Number) -> tuple[Number
 
 
 def restated_remaining(total: Number, observed: Sequence[Number], max_regimes: int) -> tuple[Number, ...]:
-    """Return the epochs left in the ongoing regime and in each later one, by the restatement rule.
+    """Return the epochs left in the ongoing regime and in each later one, by the restatement rule, shape (K - k,).
 
-    Parameters
-    ----------
-    total : float or Fraction
-        Epochs of the job (N).
-    observed : sequence of float or Fraction, shape (k + 1,)
-        Epochs of the k finished regimes (m), then those of the ongoing regime so far (o); together at most N.
-    max_regimes : int
-        Largest number of regimes of the job (K), at least k + 1.
-
-    Returns
-    -------
-    tuple, shape (K - k,)
-        Epochs left in the ongoing regime, then in each later one; they sum to N - sum(observed).
-
-    Notes
-    -----
-    The ongoing regime's mean is S_k until it has lasted longer; from then on its mean is o (it is expected to end
-    now) and the later regimes split N - sum(m) - o evenly. Without a later regime it lasts to the end.
+    `observed` has the epochs of the k finished regimes (m), then those of the ongoing regime so far (o); together at
+    most N = `total`. K = `max_regimes` is at least k + 1. The result sums to N - sum(observed). The ongoing regime's
+    mean is S_k until it has lasted longer; from then on its mean is o (it is expected to end now) and the later regimes
+    split N - sum(m) - o evenly. Without a later regime it lasts to the end.
     """
     left = total - sum(observed)
     means = restated_posterior(total, observed[:-1], max_regimes)
@@ -131,15 +94,11 @@ def restated_remaining(total: Number, observed: Sequence[Number], max_regimes: i
 
 
 def bayes_remaining(total: Number, observed: Sequence[Number], max_regimes: int) -> tuple[Number, ...]:
-    """Return the epochs left in the ongoing regime and in each later one, by standard Bayes.
+    """Return the epochs left in the ongoing regime and in each later one, by standard Bayes; as `restated_remaining`.
 
-    Parameters and shapes are those of `restated_remaining`.
-
-    Notes
-    -----
     Posterior means e_i sum to N, but they do not reproduce the finished regimes. The finished regimes are kept as
-    observed: the ongoing and later regimes get max(0, e_i - observed_i) epochs, scaled together to sum to
-    N - sum(observed). If all of these are 0, there is no later regime, and the ongoing one gets all epochs.
+    observed: the ongoing and later regimes get max(0, e_i - observed_i) epochs, scaled together to sum to N -
+    sum(observed). If all of these are 0, there is no later regime, and the ongoing one gets all epochs.
     """
     means = mean_epochs(bayes_posterior(total, observed, max_regimes), total)
     ongoing = means[len(observed) - 1] - observed[-1]
@@ -190,6 +149,44 @@ def predict(state: JobState, predictor: Predictor = "restatement", *, max_regime
         regimes = list(zip(coming_batch_sizes(state, len(epochs_left)), epochs_left, strict=True))
     tidied = tidy(regimes, state.total_epochs)
     return Prediction(tidied, sum(epochs * float(state.epoch_s[size]) for size, epochs in tidied))
+
+
+def window_job(state: JobState, predictor: Predictor = "restatement", *, max_regimes: int | None = None) -> WindowJob:
+    """Return a job's data for the window program: predicted regimes in order, and Eq. 9 with the predicted time left.
+
+    Parameters
+    ----------
+    state : JobState
+    predictor : {"restatement", "bayes", "greedy", "oracle"}
+    max_regimes : int, optional
+        Largest number of regimes of the job (K); see `regime_limit`.
+
+    Raises
+    ------
+    InvalidInput
+        As `predict`.
+    """
+    prediction = predict(state, predictor, max_regimes=max_regimes)
+    return WindowJob(
+        id=state.id,
+        gpus=state.gpus,
+        finished_epochs=state.finished_epochs,
+        total_epochs=state.total_epochs,
+        regimes=tuple(Regime(epochs, float(state.epoch_s[size])) for size, epochs in prediction.regimes),
+        ftf=planned_ftf(state.attained_s, state.waiting_s, prediction.remaining_s, state.contention),
+        weight=state.weight,
+    )
+
+
+def predicted_total_s(
+    state: JobState, predictor: Predictor = "restatement", *, max_regimes: int | None = None
+) -> float:
+    """Return P_j, the predicted total run time on the whole gang: service received plus predicted remaining time.
+
+    The sum over all jobs is the makespan scale Z0 of the window program. Parameters and errors are those of
+    `window_job`.
+    """
+    return state.attained_s + predict(state, predictor, max_regimes=max_regimes).remaining_s
 
 
 def _summing_to(total: float, parts: Sequence[float]) -> list[float]:

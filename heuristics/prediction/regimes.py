@@ -31,19 +31,10 @@ def next_batch_size(state: JobState, current: int) -> int | None:
 def regime_limit(state: JobState, max_regimes: int | None = None) -> int:
     """Return K, the largest number of regimes of the job: finished, ongoing and later ones.
 
-    Parameters
-    ----------
-    state : JobState
-    max_regimes : int, optional
-        Requested K. By default `ACCORDION_REGIMES` = 2 for Accordion, and for GNS as many as doubling from the current
-        size to the largest allows.
-
-    Returns
-    -------
-    int
-        K is raised to the number of regimes observed, including the ongoing one, which is then the last. K is reduced
-        to the number that the mode allows: for GNS by the doublings left, for a job that cannot change to the regimes
-        observed.
+    The K requested is `max_regimes`, by default `ACCORDION_REGIMES` = 2 for Accordion, and for GNS as many as doubling
+    from the current size to the largest allows. K is raised to the number of regimes observed, including the ongoing
+    one, which is then the last. K is reduced to the number that the mode allows: for GNS by the doublings left, for a
+    job that cannot change to the regimes observed.
     """
     if max_regimes is not None:
         max_regimes = as_integer("max_regimes", max_regimes, minimum=1)

@@ -8,11 +8,11 @@ import numpy as np
 
 from ...formulations.arrays import Indices
 from ...formulations.assignment.allox import AlloxMatching
-from ...formulations.checks import as_flag, as_real
+from ...formulations.checks import as_flag, as_real, store_checked
 from ...simulation.rounds.policy import Evidence, RoundJob, RoundState, Shares
 from ...solvers.solve import solve
 from .equal_share import usable_rates
-from .solved_shares import SolvedShares, evidence_of, steps_to_go
+from .solved_shares import SolvedShares, steps_to_go
 
 
 @dataclass(kw_only=True, eq=False)
@@ -50,8 +50,8 @@ class AlloxPolicy(SolvedShares):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.alpha = as_real("alpha", self.alpha, minimum=0.0, maximum=1.0)
-        self.keep_wide = as_flag("keep_wide", self.keep_wide)
+        store_checked(self, as_real, "alpha", minimum=0.0, maximum=1.0)
+        store_checked(self, as_flag, "keep_wide")
 
     def decide(self, state: RoundState) -> Shares:
         """Return the share 1 / g for every job with a GPU, on that GPU's type, and 0 for waiting jobs."""
@@ -63,7 +63,7 @@ class AlloxPolicy(SolvedShares):
         evidence, matched = Evidence(), self.matched(state)
         if matched:
             result = solve(self.problem(state), self.backend, rel_gap=self.rel_gap, time_limit=self.time_limit)
-            evidence = evidence_of(result)
+            evidence = Evidence.of(result)
             if result.plan is not None:
                 for at in np.flatnonzero(result.plan.first):
                     self._given[state.jobs[matched[at]].id] = int(result.plan.type_of[at])

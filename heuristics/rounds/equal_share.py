@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from ...formulations.arrays import Floats
-from ...formulations.checks import as_real
+from ...formulations.checks import as_real, store_checked
 from ...formulations.errors import InvalidInput
 from ...simulation.rounds.policy import RoundState, Schedule, Shares, due_on_events
 from .queue import fit_in_order
@@ -38,13 +38,28 @@ def isolated_shares(state: RoundState) -> Floats:
 
 
 @dataclass(kw_only=True, eq=False)
-class IsolatedPolicy:
-    """Every job gets the time of 1/m of the cluster: ``min(1, M / (m g_j))`` on one GPU type.
+class CalledOnEvents:
+    """Base of policies that set shares anew after events.
 
     Parameters
     ----------
     interval_s : float
         Least time between two calls, in seconds.
+    """
+
+    interval_s: float = INTERVAL_S
+
+    def __post_init__(self) -> None:
+        store_checked(self, as_real, "interval_s", minimum=0.0)
+
+    def due(self, state: RoundState) -> bool:
+        """Return whether a job arrived, ended or was rescaled, and the last call is at least `interval_s` ago."""
+        return due_on_events(state, self.interval_s)
+
+
+@dataclass(kw_only=True, eq=False)
+class IsolatedPolicy(CalledOnEvents):
+    """Every job gets the time of 1/m of the cluster: ``min(1, M / (m g_j))`` on one GPU type.
 
     Notes
     -----
@@ -52,15 +67,7 @@ class IsolatedPolicy:
     Section 4.1 (the isolated allocation). The shares are feasible in P; no program is solved.
     """
 
-    interval_s: float = INTERVAL_S
     name: str = field(default="isolated", init=False)
-
-    def __post_init__(self) -> None:
-        self.interval_s = as_real("interval_s", self.interval_s, minimum=0.0)
-
-    def due(self, state: RoundState) -> bool:
-        """Return whether a job arrived, ended or was rescaled, and the last call is at least `interval_s` ago."""
-        return due_on_events(state, self.interval_s)
 
     def decide(self, state: RoundState) -> Shares:
         """Return the isolated shares."""
@@ -68,16 +75,11 @@ class IsolatedPolicy:
 
 
 @dataclass(kw_only=True, eq=False)
-class ProportionalPolicy:
+class ProportionalPolicy(CalledOnEvents):
     """Every job runs on every GPU type in proportion to the type's GPUs: ``x_jk = M_k / sum_k M_k``.
 
     As in Gavel's normalisation, the gang and the number of jobs do not matter: with one type every share is 1, and time
     is divided evenly, since the engine first runs the jobs that are furthest behind their shares.
-
-    Parameters
-    ----------
-    interval_s : float
-        Least time between two calls, in seconds.
 
     Notes
     -----
@@ -85,15 +87,7 @@ class ProportionalPolicy:
     other types. The shares are infeasible in P if the jobs need more GPUs than the cluster has.
     """
 
-    interval_s: float = INTERVAL_S
     name: str = field(default="proportional", init=False)
-
-    def __post_init__(self) -> None:
-        self.interval_s = as_real("interval_s", self.interval_s, minimum=0.0)
-
-    def due(self, state: RoundState) -> bool:
-        """Return whether a job arrived, ended or was rescaled, and the last call is at least `interval_s` ago."""
-        return due_on_events(state, self.interval_s)
 
     def decide(self, state: RoundState) -> Shares:
         """Return shares of each job's types in proportion to their GPUs."""
@@ -132,7 +126,7 @@ class GandivaFairPolicy:
     def __post_init__(self) -> None:
         if self.tickets not in ("job", "width"):
             raise InvalidInput("tickets", self.tickets, "must be 'job' or 'width'")
-        self.interval_s = as_real("interval_s", self.interval_s, minimum=0.0)
+        store_checked(self, as_real, "interval_s", minimum=0.0)
 
     def due(self, state: RoundState) -> bool:
         """Return whether an event occurred and the last call is `interval_s` ago; True with tickets by width."""

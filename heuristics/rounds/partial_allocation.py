@@ -23,10 +23,8 @@ class PartialAllocation:
     ----------
     allocation : ndarray of float, shape (N, K)
         Allocation ``f_i x*_i``, in the unit of the capacities.
-    kept : ndarray of float, shape (N,)
-        Share ``f_i`` of the Nash optimum that each buyer keeps, in (0, 1].
-    utilities : ndarray of float, shape (N,)
-        Utilities of the allocation.
+    kept, utilities : ndarray of float, shape (N,)
+        Share ``f_i`` of the Nash optimum that each buyer keeps, in (0, 1]; utilities of the allocation.
     least_utilities, most_utilities : ndarray of float, shape (N,)
         Lower and upper bounds on the mechanism's exact utilities, proved from the gaps of the solves.
     leftover : ndarray of float, shape (K,)
@@ -36,10 +34,9 @@ class PartialAllocation:
     slack : ndarray of float, shape (N,)
         Bound on the gain from misreporting: a report of other utilities raises buyer i's utility by a factor of at most
         ``exp(slack_i)``. It is the sum of the gaps of the relevant solves over the budget (see `partial_allocation`).
-    gap : float
-        Largest gap of all solves, as `Result.gap` defines it.
-    solves : int
-        Number of markets solved: one, and one for each distinct buyer.
+    gap, solves : float and int
+        Largest gap of all solves, as `Result.gap` defines it; number of markets solved: one, and one for each distinct
+        buyer.
     """
 
     allocation: Floats
@@ -55,18 +52,11 @@ class PartialAllocation:
 
 
 def least_kept(budgets: Floats) -> Floats:
-    """Return the least share of the Nash optimum that each buyer can keep, shape (N,).
+    """Return the least share of the Nash optimum that each buyer can keep, shape (N,) as the budgets.
 
-    Parameters
-    ----------
-    budgets : ndarray of float, shape (N,)
-
-    Returns
-    -------
-    ndarray of float, shape (N,)
-        ``(1 + B_i/B_-i) ** (-B_-i/B_i)``, where B_-i is the budget of all others; 1 for a single buyer. With equal
-        budgets ``(1 - 1/N) ** (N - 1)``. The value exceeds 1/e for any budgets, and is attained if all buyers value the
-        same single good.
+    It is ``(1 + B_i/B_-i) ** (-B_-i/B_i)``, where B_-i is the budget of all others; 1 for a single buyer. With equal
+    budgets it is ``(1 - 1/N) ** (N - 1)``. It exceeds 1/e for any budgets, and is attained if all buyers value the same
+    single good.
 
     Notes
     -----
@@ -82,11 +72,7 @@ def least_kept(budgets: Floats) -> Floats:
 
 
 def partial_allocation(
-    market: FisherMarket,
-    *,
-    backend: str = "auto",
-    rel_gap: float = 1e-8,
-    time_limit: float | None = None,
+    market: FisherMarket, *, backend: str = "auto", rel_gap: float = 1e-8, time_limit: float | None = None
 ) -> PartialAllocation:
     """Run the auction: every buyer keeps the share f_i of its allocation in the Nash optimum.
 
@@ -100,10 +86,6 @@ def partial_allocation(
         Gap of every solve, in nats per unit of budget.
     time_limit : float, optional
         Time limit of each solve, in seconds.
-
-    Returns
-    -------
-    PartialAllocation
 
     Raises
     ------

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...formulations.checks import as_flag
+from ...formulations.checks import as_flag, store_checked
 from ...simulation.rounds.policy import RoundJob, RoundState, Schedule
 
 
@@ -31,8 +31,16 @@ def fit_in_order(state: RoundState, order: Iterable[RoundJob], backfill: bool = 
     return runs
 
 
+class CalledEveryRound:
+    """Base of policies that decide every round."""
+
+    def due(self, state: RoundState) -> bool:
+        """Return True."""
+        return True
+
+
 @dataclass(kw_only=True, eq=False)
-class FifoPolicy:
+class FifoPolicy(CalledEveryRound):
     """First come, first served: every round the jobs run in the order in which they arrived.
 
     Parameters
@@ -50,11 +58,7 @@ class FifoPolicy:
     name: str = field(default="fifo", init=False)
 
     def __post_init__(self) -> None:
-        self.backfill = as_flag("backfill", self.backfill)
-
-    def due(self, state: RoundState) -> bool:
-        """Return True: the policy decides every round."""
-        return True
+        store_checked(self, as_flag, "backfill")
 
     def decide(self, state: RoundState) -> Schedule:
         """Return a schedule of the next round."""
@@ -63,7 +67,7 @@ class FifoPolicy:
 
 
 @dataclass(kw_only=True, eq=False)
-class LasPolicy:
+class LasPolicy(CalledEveryRound):
     """Least attained service first, decided every round.
 
     Parameters
@@ -83,11 +87,7 @@ class LasPolicy:
     name: str = field(default="las", init=False)
 
     def __post_init__(self) -> None:
-        self.two_dimensional = as_flag("two_dimensional", self.two_dimensional)
-
-    def due(self, state: RoundState) -> bool:
-        """Return True: the policy decides every round."""
-        return True
+        store_checked(self, as_flag, "two_dimensional")
 
     def decide(self, state: RoundState) -> Schedule:
         """Return a schedule of the next round."""

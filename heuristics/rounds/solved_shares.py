@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,31 +10,20 @@ from typing import Any
 import numpy as np
 
 from ...formulations.arrays import Floats
-from ...formulations.checks import as_flag, as_real, as_reals
+from ...formulations.checks import as_flag, as_real, as_reals, store_checked
 from ...formulations.errors import InvalidInput
 from ...formulations.shares.max_min_fairness import MaxMinFairness
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.min_total_duration import MinTotalDuration
 from ...formulations.shares.polytope import GpuShares
-from ...simulation.rounds.policy import Evidence, RoundState, Shares, due_on_events
+from ...simulation.rounds.policy import Evidence, RoundState, Shares
 from ...solvers.registry import find_backend
-from ...solvers.result import Reason, Result
+from ...solvers.result import Reason
 from ...solvers.solve import solve
-from .equal_share import INTERVAL_S, isolated_shares, usable_rates
+from .equal_share import CalledOnEvents, isolated_shares, usable_rates
 
 #: Violation of P up to which isolated shares may replace the shares of a stopped solve.
 FEASIBILITY = 1e-9
-
-
-def evidence_of(result: Result[Any]) -> Evidence:
-    """Return the evidence of a decision based on this result."""
-    return Evidence(
-        reason=result.termination.reason.name,
-        objective=math.nan if result.objective is None else result.objective,
-        bound=result.bound,
-        gap=result.gap,
-        backend=result.backend,
-    )
 
 
 def steps_to_go(state: RoundState) -> Floats:
@@ -47,7 +35,7 @@ def steps_to_go(state: RoundState) -> Floats:
 
 
 @dataclass(kw_only=True, eq=False)
-class SolvedShares(ABC):
+class SolvedShares(CalledOnEvents, ABC):
     """Abstract policy that solves a formulation for shares of time.
 
     Parameters
@@ -63,16 +51,15 @@ class SolvedShares(ABC):
         are better than the incumbent, and the evidence records this.
     """
 
-    interval_s: float = INTERVAL_S
     backend: str = "auto"
     rel_gap: float = 1e-6
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        self.interval_s = as_real("interval_s", self.interval_s, minimum=0.0)
-        self.rel_gap = as_real("rel_gap", self.rel_gap, minimum=0.0)
+        super().__post_init__()
+        store_checked(self, as_real, "rel_gap", minimum=0.0)
         if self.time_limit is not None:
-            self.time_limit = as_real("time_limit", self.time_limit, minimum=0.0)
+            store_checked(self, as_real, "time_limit", minimum=0.0)
         if self.backend != "auto":
             find_backend(self.backend)
 
@@ -80,29 +67,25 @@ class SolvedShares(ABC):
     def problem(self, state: RoundState) -> Any:
         """Return the formulation to solve; its plan has `shares`, shape (m, K)."""
 
-    def due(self, state: RoundState) -> bool:
-        """Return whether a job arrived, ended or was rescaled, and the last call is at least `interval_s` ago."""
-        return due_on_events(state, self.interval_s)
-
     def decide(self, state: RoundState) -> Shares:
         """Return the optimal shares; after a stopped solve, the better of its incumbent and the isolated shares."""
         problem = self.problem(state)
         result = solve(problem, self.backend, rel_gap=self.rel_gap, time_limit=self.time_limit)
         if result.termination.reason is Reason.OPTIMAL:
-            return Shares(result.require_plan().shares, evidence_of(result))
+            return Shares(result.require_plan().shares, Evidence.of(result))
         isolated = GpuShares(isolated_shares(state))
         objective, residuals = problem.evaluate(isolated)
         if result.plan is not None and result.objective is not None:
             gain = problem.sign * (objective - result.objective)
             if gain <= 0 or residuals.worst > FEASIBILITY:
-                return Shares(result.plan.shares, evidence_of(result))
+                return Shares(result.plan.shares, Evidence.of(result))
         by = f"{result.backend}, then isolated shares"
-        return Shares(isolated.shares, replace(evidence_of(result.with_plan(problem, isolated)), backend=by))
+        return Shares(isolated.shares, replace(Evidence.of(result.with_plan(problem, isolated)), backend=by))
 
 
 @dataclass(kw_only=True, eq=False)
 class MaxMinFairnessPolicy(SolvedShares):
-    """Gavel: maximise the least normalised throughput.
+    """Gavel: maximise the least normalised throughput; see `MaxMinFairness`, and docs/shares.md for ties.
 
     Parameters
     ----------
@@ -112,10 +95,6 @@ class MaxMinFairnessPolicy(SolvedShares):
         Whether to maximise further levels among the jobs that can still gain.
     interval_s, backend, rel_gap, time_limit
         See `SolvedShares`.
-
-    See Also
-    --------
-    MaxMinFairness : Linear program and its tie-break.
     """
 
     agnostic: bool = False
@@ -124,8 +103,7 @@ class MaxMinFairnessPolicy(SolvedShares):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.agnostic = as_flag("agnostic", self.agnostic)
-        self.water_filling = as_flag("water_filling", self.water_filling)
+        store_checked(self, as_flag, "agnostic", "water_filling")
 
     def problem(self, state: RoundState) -> MaxMinFairness:
         """Return the program over the jobs present."""
@@ -141,7 +119,7 @@ class MaxMinFairnessPolicy(SolvedShares):
 
 @dataclass(kw_only=True, eq=False)
 class MaxSumThroughputPolicy(SolvedShares):
-    """MST: maximise the sum of steps per second of all jobs.
+    """MST: maximise the sum of steps per second of all jobs; see `MaxSumThroughput`, and docs/shares.md for ties.
 
     Parameters
     ----------
@@ -151,10 +129,6 @@ class MaxSumThroughputPolicy(SolvedShares):
         Limit of the total cost per second.
     interval_s, backend, rel_gap, time_limit
         See `SolvedShares`.
-
-    See Also
-    --------
-    MaxSumThroughput : Linear program and its tie-break.
     """
 
     costs_per_s: Mapping[str, float] | None = None
@@ -167,7 +141,7 @@ class MaxSumThroughputPolicy(SolvedShares):
             given = "costs_per_s" if self.budget_per_s is None else "budget_per_s"
             raise InvalidInput(given, getattr(self, given), "costs_per_s and budget_per_s go together")
         if self.budget_per_s is not None:
-            self.budget_per_s = as_real("budget_per_s", self.budget_per_s, minimum=0.0)
+            store_checked(self, as_real, "budget_per_s", minimum=0.0)
 
     def problem(self, state: RoundState) -> MaxSumThroughput:
         """Return the program over the jobs present."""
@@ -188,21 +162,13 @@ class MaxSumThroughputPolicy(SolvedShares):
 
 @dataclass(kw_only=True, eq=False)
 class MinTotalDurationPolicy(SolvedShares):
-    """OSSP: minimise the time until the last of the jobs present ends.
+    """OSSP: minimise the time until the last of the jobs present ends; options are those of `SolvedShares`.
 
-    See Also
-    --------
-    SolvedShares : Options.
-    MinTotalDuration : Linear program and its tie-break.
+    See `MinTotalDuration`, and docs/shares.md for ties.
     """
 
     name: str = field(default="ossp", init=False)
 
     def problem(self, state: RoundState) -> MinTotalDuration:
         """Return the program over the jobs present and their remaining steps at the current batch sizes."""
-        return MinTotalDuration(
-            rates=usable_rates(state),
-            steps=steps_to_go(state),
-            gangs=state.gangs,
-            gpus=state.gpus,
-        )
+        return MinTotalDuration(rates=usable_rates(state), steps=steps_to_go(state), gangs=state.gangs, gpus=state.gpus)

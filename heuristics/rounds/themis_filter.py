@@ -10,20 +10,21 @@ from typing import Any, Literal
 import numpy as np
 
 from ...formulations.arrays import Floats
-from ...formulations.checks import as_real
+from ...formulations.checks import as_real, store_checked
 from ...formulations.errors import InvalidInput
 from ...formulations.markets.fisher import FisherMarket
 from ...simulation.rounds.policy import Evidence, RoundJob, RoundState, Schedule
 from ..prediction.estimators import planned_ftf
 from ..prediction.predictors import PREDICTORS, Predictor, predict
 from .partial_allocation import PartialAllocation, partial_allocation
+from .queue import CalledEveryRound
 
 Mechanism = Literal["efficiency", "auction"]
 MECHANISMS: tuple[Mechanism, ...] = ("efficiency", "auction")
 
 
 @dataclass(kw_only=True, eq=False)
-class ThemisFilterPolicy:
+class ThemisFilterPolicy(CalledEveryRound):
     """Themis with its filter: in every round the GPUs are offered to the least fair jobs.
 
     Parameters
@@ -69,25 +70,17 @@ class ThemisFilterPolicy:
     mechanism: Mechanism = "efficiency"
     predictor: Predictor = "greedy"
     rel_gap: float = 1e-6
+    name: str = field(default="themis-filter", init=False, repr=False)
     _credit: dict[str | int, float] = field(default_factory=dict, init=False, repr=False)
     _offer: tuple[Any, PartialAllocation] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.fraction = as_real("fraction", self.fraction, above=0.0, maximum=1.0)
-        self.rel_gap = as_real("rel_gap", self.rel_gap, above=0.0)
+        store_checked(self, as_real, "fraction", above=0.0, maximum=1.0)
+        store_checked(self, as_real, "rel_gap", above=0.0)
         if self.mechanism not in MECHANISMS:
             raise InvalidInput("mechanism", self.mechanism, f"must be one of {', '.join(MECHANISMS)}")
         if self.predictor not in PREDICTORS:
             raise InvalidInput("predictor", self.predictor, f"must be one of {', '.join(PREDICTORS)}")
-
-    @property
-    def name(self) -> str:
-        """Name on the command line."""
-        return "themis-filter"
-
-    def due(self, state: RoundState) -> bool:
-        """Return True: the policy decides every round."""
-        return True
 
     def decide(self, state: RoundState) -> Schedule:
         """Return a schedule of the next round."""
@@ -148,14 +141,8 @@ class ThemisFilterPolicy:
 def fill(jobs: Sequence[RoundJob], free: np.ndarray[Any, Any], placed: dict[str | int, int]) -> None:
     """Place gangs so that most free GPUs are in use, each job on the fastest type left.
 
-    Parameters
-    ----------
-    jobs : sequence of RoundJob
-        Jobs in order of preference; jobs in `placed` are skipped.
-    free : ndarray of int, shape (K,)
-        Free GPUs of each type; reduced in place.
-    placed : dict of job id to GPU type
-        GPU type of the placed jobs; extended in place.
+    The jobs are in order of preference; those in `placed` are skipped. The free GPUs of each type, shape (K,), are
+    reduced, and the GPU types of the jobs in `placed` extended, in place.
     """
     ranks = {job.id: np.argsort(-job.rates, kind="stable") for job in jobs}
     for rank in range(len(free)):
@@ -172,18 +159,10 @@ def fill(jobs: Sequence[RoundJob], free: np.ndarray[Any, Any], placed: dict[str 
 
 
 def fullest(gangs: Sequence[int], gpus: int, going: Sequence[bool] | None = None) -> list[int]:
-    """Return the indices of the gangs that together use most of the GPUs.
+    """Return the indices of the gangs, in order of preference, that together use most of the GPUs.
 
-    Ties go to the set with most GPUs of continuing gangs, then to the lexicographically first set.
-
-    Parameters
-    ----------
-    gangs : sequence of int
-        GPUs of each gang, at least 1, in order of preference.
-    gpus : int
-        Number of GPUs.
-    going : sequence of bool, optional
-        Whether each gang ran in the preceding round; all False by default.
+    Ties go to the set with most GPUs of continuing gangs, which are `going` (by default none), then to the
+    lexicographically first set.
     """
     goes_on = np.zeros(len(gangs), dtype=np.int64) if going is None else np.asarray(going, dtype=np.int64)
     # A GPU in use counts more than all GPUs of continuing gangs.

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.checks import as_flag, as_integer, as_real
+from ...formulations.checks import as_flag, as_integer, as_real, store_checked
 from ...formulations.errors import InvalidInput
 from ...simulation.job_state import JobState
 from ...simulation.rounds.policy import Evidence, RoundState, Schedule
+from ...simulation.rounds.view import Clock
 from ...solvers.options import present_name
 from .artifact_programs import ArtifactJobs, conserve_work, counts_of, counts_program, ranking_program
 from .policy import check_cluster
@@ -78,17 +79,13 @@ class ArtifactPolicy:
     _contention: _ContentionIntegral = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.makespan_weight = as_real("makespan_weight", self.makespan_weight, minimum=0.0)
-        self.rho_power = as_real("rho_power", self.rho_power, minimum=0.0)
-        self.most_rho = as_real("most_rho", self.most_rho, above=0.0)
-        self.rounds = as_integer("rounds", self.rounds, minimum=1, maximum=1_000)
-        self.reactive = as_flag("reactive", self.reactive)
-        self.rel_gap = as_real("rel_gap", self.rel_gap, minimum=0.0)
-        self.time_limit = as_real("time_limit", self.time_limit, above=0.0)
+        store_checked(self, as_real, "makespan_weight", "rho_power", "rel_gap", minimum=0.0)
+        store_checked(self, as_real, "most_rho", "time_limit", above=0.0)
+        store_checked(self, as_integer, "rounds", minimum=1, maximum=1_000)
+        store_checked(self, as_flag, "reactive")
         if present_name(self.backend) == "lagrangian":
-            raise InvalidInput(
-                "backend", self.backend, "solves the paper's window only; the program of the released code is a MILP"
-            )
+            why = "solves the paper's window only; the program of the released code is a MILP"
+            raise InvalidInput("backend", self.backend, why)
         self._contention = _ContentionIntegral()
 
     def due(self, state: RoundState) -> bool:
@@ -109,16 +106,7 @@ class ArtifactPolicy:
         conserve_work(grants, jobs.gang_gpus, needs, np.argsort(-weights, kind="stable"), state.total_gpus)
         ids = [job.id for job in state.jobs]
         rounds = [{ids[j]: 0 for j in np.flatnonzero(grants[:, t])} for t in range(self.rounds)]
-        return Schedule(
-            rounds,
-            Evidence(
-                reason=result.termination.reason.name,
-                objective=float("nan") if result.objective is None else result.objective,
-                bound=result.bound,
-                gap=float("nan") if result.gap is None else result.gap,
-                backend=result.backend,
-            ),
-        )
+        return Schedule(rounds, Evidence.of(result))
 
     def _read(self, state: RoundState) -> ArtifactJobs:
         states = [job.state for job in state.jobs]
@@ -215,22 +203,16 @@ class _ContentionIntegral:
     """Integral over time of the contention max(1, jobs/GPUs), updated every round."""
 
     def __init__(self) -> None:
-        self._time_s = self._sum_s = 0.0
-        self._current = 1.0
+        self._clock = Clock()
         self._at_arrival: dict[str | int, tuple[float, float]] = {}
 
     def advance(self, state: RoundState) -> None:
         """Advance to the state's time; the means of new jobs start there."""
-        self._sum_s += self._current * (state.time_s - self._time_s)
-        self._time_s = state.time_s
-        self._current = max(1.0, len(state.jobs) / state.total_gpus)
-        self._at_arrival = {job.id: self._at_arrival.get(job.id, (self._time_s, self._sum_s)) for job in state.jobs}
+        self._clock.advance(state.time_s)
+        self._clock.contention = max(1.0, len(state.jobs) / state.total_gpus)
+        now = self._clock.time_s, self._clock.contention_integral_s
+        self._at_arrival = {job.id: self._at_arrival.get(job.id, now) for job in state.jobs}
 
     def means(self, state: RoundState) -> Floats:
         """Return the mean contention since each job's arrival, shape (N,); the current value for new jobs."""
-        values = []
-        for job in state.jobs:
-            time_s, sum_s = self._at_arrival[job.id]
-            life_s = self._time_s - time_s
-            values.append((self._sum_s - sum_s) / life_s if life_s > 0.0 else self._current)
-        return np.array(values)
+        return np.array([self._clock.mean_contention(*self._at_arrival[job.id]) for job in state.jobs])

@@ -19,20 +19,10 @@ LOG_ORIGIN = 1e-6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArtifactJobs:
-    """Data of N jobs in the released code, shape (N,) each.
+    """Data of N jobs in the released code, shape (N,) each: GPUs, epochs in all (E) and finished (F), and times.
 
-    Attributes
-    ----------
-    gang_gpus : ndarray of int
-        GPUs that each job needs.
-    total_epochs, finished_epochs : ndarray of float
-        Epochs in all (E) and finished (F).
-    epoch_s : ndarray of float
-        Mean epoch time over the epochs so far and the current one (d).
-    remaining_s : ndarray of float
-        Predicted run time left (R).
-    target_s : ndarray of float
-        Finish-time target: predicted total run time times contention (A).
+    `epoch_s` is the mean epoch time over the epochs so far and the current one (d), `remaining_s` the predicted run
+    time left (R), and `target_s` the finish-time target: predicted total run time times contention (A).
     """
 
     gang_gpus: Indices
@@ -58,15 +48,8 @@ def counts_program(
 
     The columns "run" are rounds per job (N, 1), limited by the cluster's total of GPU-rounds; with `by_round` they are
     binaries X (N, T), limited by the cluster in every round. The epochs run, p_j, satisfy d_j p_j <= D sum_t X_jt.
-
-    Parameters
-    ----------
-    weights : ndarray of float, shape (N,)
-        Weights W.
-    makespan_weight : float
-        Weight of the longest remaining time (k in the released code).
-    most_left_s : ndarray of float, shape (N,), optional
-        Bound of the finish-time rows R_j - d_j p_j <= most_left_s_j.
+    `weights` are W, shape (N,), and `makespan_weight` is k in the released code. `most_left_s`, shape (N,), bounds the
+    finish-time rows R_j - d_j p_j <= most_left_s_j.
     """
     count, job = len(jobs.gang_gpus), np.arange(len(jobs.gang_gpus))
     nodes = np.array(LOG_NODES)

@@ -39,17 +39,13 @@ class _CachedJob(NamedTuple):
 class ActiveJobs:
     """Columns of N jobs at the start of a round, shape (N,) each unless stated.
 
-    Job j has the regimes regime_starts[j] to regime_starts[j + 1] - 1.
-
     Attributes
     ----------
     finished_epochs, total_epochs : ndarray of float
-    regime_starts : ndarray of int, shape (N + 1,)
-    regime_epochs, regime_epoch_s : ndarray of float, shape (R,)
-    attained_s, waiting_s : ndarray of float
-        Service received (L) and time waited (W) since arrival.
-    remaining_s : ndarray of float
-        Predicted seconds left on the whole gang (R).
+    regime_starts, regime_epochs, regime_epoch_s : ndarray, shape (N + 1,), (R,) and (R,)
+        Job j has the regimes regime_starts[j] to regime_starts[j + 1] - 1.
+    attained_s, waiting_s, remaining_s : ndarray of float
+        Service received (L) and time waited (W) since arrival; predicted seconds left on the whole gang (R).
     contention : ndarray of float
         Mean contention N_avg, at least 1.
     risk : ndarray of float
@@ -84,15 +80,7 @@ class ActiveJobs:
 class JobReader:
     """Reader of the jobs of a round, which predicts only the jobs that have run since the last call.
 
-    Parameters
-    ----------
-    predictor : {"restatement", "bayes", "greedy", "oracle"}
-    max_regimes : int, optional
-    contention : {"jobs_seen", "jobs_present", "demand"}
-        Definition of N_avg, at least 1: jobs that have arrived so far over GPUs, jobs present over GPUs, or the mean
-        since the job's arrival of GPUs requested over GPUs.
-    measured_speeds : bool
-        Whether to correct seconds per epoch by the measured time of the job.
+    The parameters are options of `ShockwavePolicy`.
 
     Notes
     -----

@@ -11,14 +11,7 @@ from ...formulations.compiled import compiled
 
 @compiled()
 def rank_jobs(
-    t: Any,
-    ran: Any,
-    was_running: Any,
-    left: Any,
-    end_slack: Any,
-    end_margin: Any,
-    weights: Any,
-    stay: Any,
+    t: Any, ran: Any, was_running: Any, left: Any, end_slack: Any, end_margin: Any, weights: Any, stay: Any
 ) -> Any:
     """Return the jobs in the order in which they should get round t; times are in rounds, see `order.RoundOrder`.
 

@@ -8,8 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from ...formulations.arrays import Floats
-from ...formulations.window.packing import settled
-from ...formulations.window.plan import WindowPlan
+from ...formulations.window.plan import WindowPlan, settled
 
 Order = Literal["slack", "shortest", "packed"]
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -50,18 +49,10 @@ class RoundOrder:
     stay: float
 
     def applied(self, plan: WindowPlan, *, remaining_s: Floats, risk: Floats, lead: int) -> WindowPlan:
-        """Return the schedule with its first `lead` rounds in order.
+        """Return the schedule with its first `lead` rounds, which will be followed, in order.
 
-        Parameters
-        ----------
-        plan : WindowPlan
-            Schedule of the solver.
-        remaining_s : ndarray of float, shape (N,)
-            Predicted seconds left on the whole gang (R).
-        risk : ndarray of float, shape (N,)
-            Margin added to R, as a share of R, when testing whether a job would delay the end.
-        lead : int
-            Number of rounds that will be followed.
+        `remaining_s` is the predicted time left of each job on its whole gang (R), `risk` the margin added to it, as a
+        share of R, when testing whether a job would delay the end; both of shape (N,).
         """
         if self.rule == "packed":
             return plan

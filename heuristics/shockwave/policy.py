@@ -6,16 +6,16 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ...formulations.checks import as_flag, as_integer, as_real
+from ...formulations.checks import as_flag, as_integer, as_real, store_checked
 from ...formulations.errors import InvalidInput
+from ...formulations.window.plan import WindowPlan, scheduled
+from ...formulations.window.problem import ScheduleWindow
 from ...simulation.rounds.policy import Evidence, RoundState, Schedule
 from ..prediction.predictors import PREDICTORS, Predictor
 from .jobs import CONTENTIONS, ActiveJobs, Contention, JobReader
 from .order import ORDERS, Order, RoundOrder
 
 if TYPE_CHECKING:
-    from ...formulations.window.plan import WindowPlan
-    from ...formulations.window.problem import ScheduleWindow
     from ...solvers.backend import Backend
 
 # Default length of the window: this multiple of the makespan bound, since only slack lets jobs exchange rounds, and at
@@ -111,27 +111,21 @@ class ShockwavePolicy:
     _order: RoundOrder = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.ftf_power = as_real("ftf_power", self.ftf_power, minimum=0.0)
-        self.makespan_weight = as_real("makespan_weight", self.makespan_weight, minimum=0.0)
+        store_checked(self, as_real, "ftf_power", "makespan_weight", "restart_penalty", "rel_gap", minimum=0.0)
+        store_checked(self, as_real, "utility_floor", "time_limit", above=0.0)
+        store_checked(self, as_real, "end_margin", minimum=0.0, maximum=1.0)
+        store_checked(self, as_real, "stay", above=0.0, maximum=1.0)
+        store_checked(self, as_flag, "reactive", "gang_weighted", "measured_speeds")
+        store_checked(self, as_integer, "replan_rounds", minimum=1)
         if self.rounds is not None:
-            self.rounds = as_integer("rounds", self.rounds, minimum=1, maximum=MOST_ROUNDS)
-        self.replan_rounds = as_integer("replan_rounds", self.replan_rounds, minimum=1)
+            store_checked(self, as_integer, "rounds", minimum=1, maximum=MOST_ROUNDS)
+        if self.max_regimes is not None:
+            store_checked(self, as_integer, "max_regimes", minimum=1)
         for name, choices in (("predictor", PREDICTORS), ("contention", CONTENTIONS), ("order", ORDERS)):
             if getattr(self, name) not in choices:
                 raise InvalidInput(name, getattr(self, name), f"one of {', '.join(choices)}")
-        if self.max_regimes is not None:
-            self.max_regimes = as_integer("max_regimes", self.max_regimes, minimum=1)
-        self.reactive = as_flag("reactive", self.reactive)
-        self.gang_weighted = as_flag("gang_weighted", self.gang_weighted)
-        self.end_margin = as_real("end_margin", self.end_margin, minimum=0.0, maximum=1.0)
-        self.stay = as_real("stay", self.stay, above=0.0, maximum=1.0)
-        self.measured_speeds = as_flag("measured_speeds", self.measured_speeds)
-        self.restart_penalty = as_real("restart_penalty", self.restart_penalty, minimum=0.0)
-        self.utility_floor = as_real("utility_floor", self.utility_floor, above=0.0)
         if self.utility_floor >= 1.0:
             raise InvalidInput("utility_floor", self.utility_floor, "must be less than 1")
-        self.rel_gap = as_real("rel_gap", self.rel_gap, minimum=0.0)
-        self.time_limit = as_real("time_limit", self.time_limit, above=0.0)
         self._reader = JobReader(self.predictor, self.max_regimes, self.contention, self.measured_speeds)
         rule: Order = "packed" if self.restart_penalty else self.order
         self._order = RoundOrder(rule=rule, end_margin=self.end_margin, stay=self.stay)
@@ -157,8 +151,6 @@ class ShockwavePolicy:
 
     def window(self, state: RoundState, jobs: ActiveJobs) -> ScheduleWindow:
         """Return the window program of these jobs."""
-        from ...formulations.window.problem import ScheduleWindow
-
         rounds, each = _planning_horizon(state, jobs) if self.rounds is None else (self.rounds, 1)
         return ScheduleWindow.from_columns(
             ids=[job.id for job in state.jobs],
@@ -184,7 +176,6 @@ class ShockwavePolicy:
 
     def _planned(self, window: ScheduleWindow, jobs: ActiveJobs, lead: int) -> tuple[WindowPlan, Evidence]:
         """Solve the window and order its first rounds; the gap is that of the schedule as ordered."""
-        from ...formulations.window.packing import scheduled
         from ...solvers.solve import solve
 
         result = solve(window, self.backend, rel_gap=self.rel_gap, time_limit=self.time_limit)

@@ -1,7 +1,6 @@
 """Measured throughputs of jobs by model, batch size, gang and GPU type."""
 
-from .modes import MODES
-from .rules import CriticalEpochs
+from .rules import MODES, CriticalEpochs
 from .table import Profiles
 
 __all__ = ["MODES", "CriticalEpochs", "Profiles"]

@@ -12,18 +12,13 @@ _USES = ("profile", "runtime")
 
 
 def profile_columns(folder: str | Path, cluster: str = "tacc") -> ProfileColumns:
-    """Read the columns of one cluster's profiles.
+    """Read the columns of one cluster's profiles from four files of a folder.
 
-    Parameters
-    ----------
-    folder : path
-        Folder with throughputs.csv (cluster, model, batch_size, scale_factor, steps_per_s; a rate of 0 means that the
-        configuration was not measured), models.csv (model, dataset_size, max_batch_size, scales: yes or no),
-        accordion_rules.csv (model, initial_batch_size or empty for all, use: profile or runtime, period or empty,
-        first_epoch, last_epoch inclusive) and gns_rules.csv (model, initial_batch_size, scale_factor,
-        first_epoch_of_segment, batch_size).
-    cluster : str
-        Cluster whose rows of throughputs.csv are read.
+    They are throughputs.csv (cluster, model, batch_size, scale_factor, steps_per_s; a rate of 0 means that the
+    configuration was not measured), models.csv (model, dataset_size, max_batch_size, scales: yes or no),
+    accordion_rules.csv (model, initial_batch_size or empty for all, use: profile or runtime, period or empty,
+    first_epoch, last_epoch inclusive) and gns_rules.csv (model, initial_batch_size, scale_factor,
+    first_epoch_of_segment, batch_size).
 
     Raises
     ------

@@ -1,10 +1,15 @@
-"""Parts of profiles: critical epochs, and the columns that files and formulas provide."""
+"""Parts of profiles: modes of batch-size adaptation, runs at one size, critical epochs, and the columns of files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NotRequired, TypedDict
+
+MODES = ("static", "accordion", "gns")
+
+# Successive (batch size, epochs) stretches of one job.
+Runs = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -26,3 +31,13 @@ class ProfileColumns(TypedDict):
     accordion: Mapping[tuple[str, int | None, str], tuple[CriticalEpochs, ...]]
     gns: Mapping[tuple[str, int, int], tuple[tuple[int, int], ...]]
     gns_last_epoch_returns: NotRequired[bool]
+
+
+def extend_runs(runs: list[tuple[int, int]], batch_size: int, epochs: int) -> None:
+    """Append epochs at one size, joining them to the last run if it has that size."""
+    if epochs <= 0:
+        return
+    if runs and runs[-1][0] == batch_size:
+        runs[-1] = (batch_size, runs[-1][1] + epochs)
+    else:
+        runs.append((batch_size, epochs))

@@ -12,8 +12,7 @@ from ...formulations.checks import as_integer, as_real
 from ...formulations.errors import InvalidInput
 from .builtin import builtin_columns
 from .files import profile_columns
-from .modes import MODES, Runs
-from .rules import CriticalEpochs
+from .rules import MODES, CriticalEpochs, Runs, extend_runs
 
 Use = Literal["profile", "runtime"]
 
@@ -69,10 +68,9 @@ class Profiles:
             as_real(f"rates[{key}]", rate, above=0.0)
             if key[0] not in self.dataset_sizes:
                 raise InvalidInput("dataset_sizes", key[0], "the model has rates and no data set size")
-        for model, size in self.dataset_sizes.items():
-            as_integer(f"dataset_sizes[{model}]", size, minimum=1)
-        for model, size in self.max_batch_sizes.items():
-            as_integer(f"max_batch_sizes[{model}]", size, minimum=1)
+        for name in ("dataset_sizes", "max_batch_sizes"):
+            for model, size in getattr(self, name).items():
+                as_integer(f"{name}[{model}]", size, minimum=1)
         for rule, stretches in self.accordion.items():
             for stretch in stretches:
                 if not 0 <= stretch.first <= stretch.last:
@@ -90,12 +88,7 @@ class Profiles:
 
     @staticmethod
     def read(folder: str | Path, cluster: str = "tacc") -> Profiles:
-        """Read throughputs.csv, models.csv, accordion_rules.csv and gns_rules.csv from a folder.
-
-        See Also
-        --------
-        profiles.files.profile_columns : the columns of each file.
-        """
+        """Read throughputs.csv, models.csv, accordion_rules.csv and gns_rules.csv; see `profile_columns`."""
         return Profiles(**profile_columns(folder, cluster))
 
     @staticmethod
@@ -201,11 +194,11 @@ class Profiles:
         runs: list[tuple[int, int]] = []
         done = 0
         for first, end in sorted(critical):
-            _extend(runs, largest, first - done)
+            extend_runs(runs, largest, first - done)
             done = max(done, first)
-            _extend(runs, initial, end - done)
+            extend_runs(runs, initial, end - done)
             done = max(done, end)
-        _extend(runs, largest, total - done)
+        extend_runs(runs, largest, total - done)
         return tuple(runs)
 
     def _gns_schedule(self, model: str, initial: int, gpus: int, total: int) -> Runs:
@@ -213,19 +206,9 @@ class Profiles:
         ends = [first for first, _ in segments[1:]] + [total]
         runs: list[tuple[int, int]] = []
         for (first, size), end in zip(segments, ends, strict=True):
-            _extend(runs, size, min(end, total) - first)
+            extend_runs(runs, size, min(end, total) - first)
         if self.gns_last_epoch_returns and len(runs) > 2:
             size, epochs = runs.pop()
-            _extend(runs, size, epochs - 1)
-            _extend(runs, initial, 1)
+            extend_runs(runs, size, epochs - 1)
+            extend_runs(runs, initial, 1)
         return tuple(runs)
-
-
-def _extend(runs: list[tuple[int, int]], batch_size: int, epochs: int) -> None:
-    """Append epochs at one size, joining them to the last run if it has that size."""
-    if epochs <= 0:
-        return
-    if runs and runs[-1][0] == batch_size:
-        runs[-1] = (batch_size, runs[-1][1] + epochs)
-    else:
-        runs.append((batch_size, epochs))

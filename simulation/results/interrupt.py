@@ -37,9 +37,7 @@ class SimulationInterrupted(KeyboardInterrupt):
         ended = (so_far.ended_by != "") & (so_far.end_s <= end_s)
         arrival_s = so_far.trace.arrival_s
         whole = replace(
-            so_far,
-            start_s=np.where(ended, so_far.start_s, arrival_s),
-            end_s=np.where(ended, so_far.end_s, arrival_s),
+            so_far, start_s=np.where(ended, so_far.start_s, arrival_s), end_s=np.where(ended, so_far.end_s, arrival_s)
         )
         self.tables: Mapping[str, pd.DataFrame] = {**whole.tables(), "jobs": whole.jobs[ended].reset_index(drop=True)}
         self.total = len(ended)
@@ -63,15 +61,7 @@ class SimulationInterrupted(KeyboardInterrupt):
 
 
 class EngineRun(Protocol[_Result]):
-    """Simulation in progress.
-
-    Attributes
-    ----------
-    steps : int
-        Number of steps simulated.
-    ended : int
-        Number of jobs that have ended.
-    """
+    """Simulation in progress, with the numbers of steps simulated and of jobs that have ended."""
 
     steps: int
     ended: int
@@ -91,20 +81,9 @@ class EngineRun(Protocol[_Result]):
 
 
 def play(run: EngineRun[_Result], jobs: int, on_step: OnStep | None = None) -> _Result:
-    """Run a simulation to its end.
+    """Run a simulation of so many jobs to its end; SimulationInterrupted on Ctrl-C.
 
-    Parameters
-    ----------
-    run : EngineRun
-    jobs : int
-        Number of jobs of the trace.
-    on_step : callable, optional
-        Callback at the end of each step with (step, time_s, jobs ended, jobs in all).
-
-    Raises
-    ------
-    SimulationInterrupted
-        On Ctrl-C.
+    `on_step` is called at the end of each step with (step, time_s, jobs ended, jobs in all).
     """
     try:
         while run.step():

@@ -31,30 +31,16 @@ _BINS = 240
 
 
 def jct_cdf(results: SimulationResult | Mapping[str, SimulationResult]) -> str:
-    """Return an SVG document: the share of jobs that completed within each time from their arrival.
-
-    Parameters
-    ----------
-    results : SimulationResult or mapping of name to SimulationResult
-        One line each.
-    """
-    results = _named(results)
-    values = {name: result.jobs["jct_s"].to_numpy(dtype=np.float64) for name, result in results.items()}
+    """Return an SVG document: the share of jobs that completed within each time from arrival, one line by result."""
+    values = {name: result.jct_s for name, result in _named(results).items()}
     unit, seconds = time_unit(_limit(values))
     labels = [f"{name}, mean {each.mean() / seconds:.2f} {unit}" for name, each in values.items()]
     return _cdf(values, labels, "Job completion time", f"{unit} from arrival to completion", seconds)
 
 
 def ftf_cdf(results: SimulationResult | Mapping[str, SimulationResult]) -> str:
-    """Return an SVG document: the share of jobs whose finish-time fairness is at most each value; 1.05 is marked.
-
-    Parameters
-    ----------
-    results : SimulationResult or mapping of name to SimulationResult
-        One line each.
-    """
-    results = _named(results)
-    values = {name: result.jobs["ftf"].to_numpy(dtype=np.float64) for name, result in results.items()}
+    """Return an SVG document: the share of jobs of at most each finish-time fairness, by result; 1.05 is marked."""
+    values = {name: result.ftf for name, result in _named(results).items()}
     labels = [f"{name}, worst {each.max():.2f}" for name, each in values.items()]
     return _cdf(values, labels, "Finish-time fairness", "JCT by what an equal share would give", 1.0, mark=1.05)
 
@@ -62,16 +48,9 @@ def ftf_cdf(results: SimulationResult | Mapping[str, SimulationResult]) -> str:
 def utilisation_picture(
     results: SimulationResult | Mapping[str, SimulationResult], *, until_s: float | None = None, width: int = 540
 ) -> str:
-    """Return an SVG document: the share of the cluster's GPUs that jobs held, over time.
+    """Return an SVG document: the share of the cluster's GPUs that jobs held over time, a line for each result.
 
-    Parameters
-    ----------
-    results : SimulationResult or mapping of name to SimulationResult
-        One line each.
-    until_s : float, optional
-        Where the time axis ends; the longest makespan by default.
-    width : int
-        Of the whole picture, in pixels.
+    The time axis ends at `until_s`, by default the longest makespan; `width` is that of the whole picture, in pixels.
     """
     results = _named(results)
     ends = [float(result.levels.end_s.max()) for result in results.values() if len(result.levels)]
@@ -107,18 +86,8 @@ def gpu_shares(result: SimulationResult, until_s: float, bins: int = _BINS) -> t
 def relative_bars(results: Mapping[str, SimulationResult], base: str) -> str:
     """Return an SVG document: makespan, average JCT, worst FTF and unfair jobs of each result, relative to one.
 
-    Parameters
-    ----------
-    results : mapping of name to SimulationResult
-    base : str
-        The name whose figures are 1. Where one of them is 0, that panel shows the figures themselves.
-
-    Raises
-    ------
-    InvalidInput
-        If `base` is not among the names.
-
-    Source: Shockwave (NSDI 2023), Fig. 7.
+    The figures of the result named `base` are 1; where one of them is 0, that panel shows the figures themselves.
+    Raises InvalidInput if `base` is not among the names. Source: Shockwave (NSDI 2023), Fig. 7.
     """
     if base not in results:
         raise InvalidInput("base", base, f"must be one of {', '.join(results)}")

@@ -25,27 +25,10 @@ _HEIGHT, _LEFT, _TOP, _RIGHT, _BELOW = 270, 46, 26, 10, 42
 def schedule_picture(result: SimulationResult, *, until_s: float | None = None, width: int = 540) -> str:
     """Return an SVG document of the GPUs that each job held over time; a job's id shows when pointed at.
 
-    A job's colour depends on its position in the trace alone, so that schedules of one trace can be compared.
-
-    Parameters
-    ----------
-    result : SimulationResult
-    until_s : float, optional
-        Where the time axis ends; the makespan by default.
-    width : int
-        Of the whole picture, in pixels.
-
-    Raises
-    ------
-    InvalidInput
-        If the result was not recorded.
-
-    Notes
-    -----
-    Where the engine records which GPUs a job held, a row is a GPU. Where it records their number, the GPUs are stacked
-    in the order of the trace.
-
-    Source: Shockwave (NSDI 2023), Fig. 8.
+    A job's colour depends on its position in the trace alone, so that schedules of one trace can be compared. Where the
+    engine records which GPUs a job held, a row is a GPU. Where it records their number, the GPUs are stacked in the
+    order of the trace. The time axis ends at `until_s`, by default the makespan; `width` is that of the whole picture,
+    in pixels. Raises InvalidInput if the result was not recorded. Source: Shockwave (NSDI 2023), Fig. 8.
     """
     if result.stretches is None:
         raise InvalidInput("record", False, "who held which GPUs was not recorded; simulate with record=True")
@@ -86,19 +69,9 @@ def schedule_picture(result: SimulationResult, *, until_s: float | None = None, 
 
 
 def held_gpus(stretches: Stretches, gpus: int, at_s: Floats) -> NDArray[np.int32]:
-    """Return the job, by its position in the trace, that holds each GPU at each moment; -1: idle.
+    """Return the job, by its position in the trace, that holds each GPU at each moment, shape (n, gpus); -1: idle.
 
-    Parameters
-    ----------
-    stretches : Stretches
-        With the numbers of their GPUs.
-    gpus : int
-    at_s : ndarray of float, shape (n,)
-        Ascending.
-
-    Returns
-    -------
-    ndarray of int, shape (n, gpus)
+    The stretches need the numbers of their GPUs; the moments, shape (n,), ascend.
     """
     table = np.full((len(at_s), gpus), -1, dtype=np.int32)
     first, last = np.searchsorted(at_s, stretches.start_s), np.searchsorted(at_s, stretches.end_s)

@@ -18,15 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Levels:
-    """Quantities that are constant over each step of the engine, in order of time.
+    """Quantities that are constant over each of L steps of the engine, in order of time, each of shape (L,).
 
-    Attributes
-    ----------
-    start_s, end_s : ndarray of float, shape (L,)
-    gpus_busy : ndarray of float or int, shape (L,)
-        Number of GPUs that jobs held.
-    running, waiting : ndarray of int, shape (L,)
-        Numbers of jobs that held GPUs, and of arrived jobs that held none.
+    `gpus_busy` is the number of GPUs that jobs held, `running` and `waiting` the numbers of jobs that held GPUs, and of
+    arrived jobs that held none.
     """
 
     start_s: Floats
@@ -59,19 +54,10 @@ class Levels:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Stretches:
-    """Stretches of time over which a job held the same GPUs, ordered by start.
+    """Stretches of time over which a job (by index in the trace) held the same GPUs, ordered by start, of shape (S,).
 
-    Attributes
-    ----------
-    trace_index : ndarray of int, shape (S,)
-        Index of the job in the trace.
-    start_s, end_s : ndarray of float, shape (S,)
-    gpus : ndarray of float, shape (S,)
-        Number of GPUs held; fractional if the engine divides GPUs.
-    gpu_type : ndarray of int, shape (S,)
-        Index of the GPU type.
-    gpu_ids : ndarray of int, shape (G,), or None
-        Numbers of the GPUs held, concatenated over the stretches. None if the engine records only how many.
+    `gpus` is the number of GPUs held, fractional if the engine divides them, and `gpu_type` the index of their type.
+    `gpu_ids`, shape (G,), are their numbers, concatenated over the stretches; None if the engine records only how many.
     """
 
     trace_index: Indices
@@ -95,7 +81,6 @@ class StretchLog:
     """Log of stretches during a simulation: `start` when a job gets GPUs, `stop` when it loses them."""
 
     def __init__(self) -> None:
-        """Create an empty log."""
         self._rows: list[tuple[int, float, float, int]] = []  # trace_index, start_s, gpus, gpu_type
         self._ids: list[Sequence[int]] = []
         self._end_s: list[float] = []
@@ -106,15 +91,7 @@ class StretchLog:
     ) -> None:
         """Start a stretch of a job; an earlier stretch of the same job must have been stopped.
 
-        Parameters
-        ----------
-        trace_index : int
-            Index of the job in the trace.
-        time_s : float
-        gpus : float
-        gpu_ids : sequence of int
-            Numbers of the GPUs in the cluster; given for all stretches or for none.
-        gpu_type : int
+        `gpu_ids` are the numbers of the GPUs in the cluster, given for all stretches or for none.
         """
         assert trace_index not in self._open, f"job {trace_index} holds GPUs already"
         self._open[trace_index] = len(self._rows)

@@ -26,7 +26,6 @@ class Adaptation:
     __slots__ = ("_doubles", "_initial", "_largest", "_positions", "_sizes")
 
     def __init__(self, profiles: Profiles, model: str, batch_size: int, gpus: int, mode: str, total_epochs: int):
-        """Read the rules of a job from the profiles."""
         self._initial = batch_size
         self._largest = profiles.max_batch_sizes.get(model, 0)
         self._doubles = mode == "gns"
@@ -73,10 +72,7 @@ class Adaptation:
             if not self._doubles:
                 sizes.add(size)
                 continue
-            top = self._initial
-            while size > top < self._largest:
-                top = min(2 * top, self._largest)
-                sizes.add(top)
+            sizes.update(self._doublings(size))
         return tuple(sorted(sizes))
 
     def future(self, batch_size: int, finished: float, total: float) -> tuple[tuple[int, float], ...]:
@@ -88,16 +84,16 @@ class Adaptation:
         for start, end in zip(marks, [*marks[1:], total], strict=True):
             step = bisect_right(self._positions, start + 1.0) - 1
             if step >= 0:
-                size = max(size, self._top(step)) if self._doubles else self._sizes[step]
+                size = max(size, *self._doublings(self._sizes[step])) if self._doubles else self._sizes[step]
             if regimes and regimes[-1][0] == size:
                 regimes[-1] = (size, regimes[-1][1] + (end - start))
             elif end > start:
                 regimes.append((size, end - start))
         return tuple(regimes)
 
-    def _top(self, step: int) -> int:
-        """Return the size at which the doublings of a GNS segment end."""
-        top = self._initial
-        while self._sizes[step] > top < self._largest:
-            top = min(2 * top, self._largest)
-        return top
+    def _doublings(self, size: int) -> list[int]:
+        """Return the sizes from the initial one by doubling until a GNS segment's size, or the largest, is reached."""
+        sizes = [self._initial]
+        while size > sizes[-1] < self._largest:
+            sizes.append(min(2 * sizes[-1], self._largest))
+        return sizes

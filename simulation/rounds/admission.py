@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from ...formulations.errors import InvalidInput
 from ..traces.trace import Trace
+from ..traces.trajectory import total_epochs
 from .adaptation import Adaptation
 from .cluster import RoundCluster
 from .job import RoundProgress
 
 
 def admit_jobs(trace: Trace, cluster: RoundCluster) -> list[RoundProgress]:
-    """Return the jobs of a trace in their initial state, by arrival, ties by id (numbers before text).
-
-    The order of the trace's rows does not matter.
+    """Return the jobs of a trace in their initial state, in order of arrival.
 
     Raises
     ------
@@ -23,28 +22,18 @@ def admit_jobs(trace: Trace, cluster: RoundCluster) -> list[RoundProgress]:
     for trace_index, gang_gpus in enumerate(trace.num_gpus.tolist()):
         if gang_gpus > max(cluster.counts):
             have = f"the cluster has {max(cluster.counts)}" + (" of one type" if len(cluster.types) > 1 else "")
-            raise InvalidInput(
-                "num_gpus", gang_gpus, f"job {trace.job_id[trace_index]!r} is wider than {have}", index=trace_index
-            )
-    rank = sorted(
-        range(len(trace)), key=lambda i: (trace.arrival_s[i], isinstance(trace.job_id[i], str), trace.job_id[i])
-    )
+            why = f"job {trace.job_id[trace_index]!r} is wider than {have}"
+            raise InvalidInput("num_gpus", gang_gpus, why, index=trace_index)
+    rank = sorted(range(len(trace)), key=trace.arrival_rank)
     return [_job(trace, trace_index, order, cluster) for order, trace_index in enumerate(rank)]
 
 
 def _job(trace: Trace, trace_index: int, order: int, cluster: RoundCluster) -> RoundProgress:
-    model, batch_size, gang_gpus = (
-        trace.model[trace_index],
-        int(trace.batch_size[trace_index]),
-        int(trace.num_gpus[trace_index]),
-    )
-    profiles = cluster.profiles[0]
+    model, mode, profiles = trace.model[trace_index], trace.mode[trace_index], cluster.profiles[0]
+    batch_size, gang_gpus = int(trace.batch_size[trace_index]), int(trace.num_gpus[trace_index])
     try:
-        if trace.total_epochs is None:
-            epochs = profiles.total_epochs(model, batch_size, int(trace.total_steps[trace_index]))
-        else:
-            epochs = int(trace.total_epochs[trace_index])
-        adaptation = Adaptation(profiles, model, batch_size, gang_gpus, trace.mode[trace_index], epochs)
+        epochs = total_epochs(trace, trace_index, profiles)
+        adaptation = Adaptation(profiles, model, batch_size, gang_gpus, mode, epochs)
         for size in adaptation.reachable(epochs):
             if not cluster.rates(model, size, gang_gpus).any():
                 # Raises InvalidInput with the configurations that have a rate.
@@ -54,14 +43,14 @@ def _job(trace: Trace, trace_index: int, order: int, cluster: RoundCluster) -> R
     except InvalidInput as error:
         raise InvalidInput(error.field, error.value, error.why, index=trace_index) from None
     return RoundProgress(
-        cluster,
-        adaptation,
+        cluster=cluster,
+        adaptation=adaptation,
         id=trace.job_id[trace_index],
         trace_index=trace_index,
         order=order,
         gang_gpus=gang_gpus,
         model=model,
-        mode=trace.mode[trace_index],
+        mode=mode,
         weight=float(trace.weight[trace_index]),
         arrival_s=float(trace.arrival_s[trace_index]),
         batch_size=batch_size,

@@ -14,20 +14,11 @@ from ..profiles.table import Profiles
 
 
 class RoundCluster:
-    """Checked GPU types with their counts and profiles.
+    """Checked GPU types with their counts and profiles: one for all types, or one for each.
 
-    Parameters
-    ----------
-    gpus : Cluster, int or mapping of str to int
-        GPUs, or GPUs of each type; at least 1 of each. This engine ignores machines and racks.
-    profiles : Profiles or mapping of str to Profiles
-        Profiles of all types, or of each. Profiles of one cluster may differ only in name and rates, since an epoch
-        of a job is the same work on every type.
-
-    Raises
-    ------
-    InvalidInput
-        If a count is not positive, a type has no profiles, or profiles differ in more than their rates.
+    Machines and racks are ignored. Profiles of one cluster may differ only in name and rates, since an epoch of a job
+    is the same work on every type. Raises InvalidInput if they do not, if a type has none, or if a count is not
+    positive.
     """
 
     def __init__(self, gpus: Cluster | int | Mapping[str, int], profiles: Profiles | Mapping[str, Profiles]) -> None:

@@ -20,17 +20,10 @@ from .rules import RoundRules
 class Decisions:
     """Current decision of the policy, and selection of the jobs that run by it.
 
-    Attributes
-    ----------
-    called_s : float
-        Time of the policy's last call; minus infinity before the first.
-    arrived, completed, rescaled : int
-        Events since the last call, counted by the engine.
-    calls : CallLog
+    The engine counts the events since the policy's last call, `called_s`, which is minus infinity before the first.
     """
 
     def __init__(self, policy: RoundPolicy, cluster: RoundCluster, rules: RoundRules, jobs: Sequence[RoundProgress]):
-        """Start without a decision."""
         self._policy, self._cluster, self._rules = policy, cluster, rules
         self._by_id = {job.id: job for job in jobs}
         self._sharing = TimeSharing(len(jobs), len(cluster.types), rules)
@@ -97,18 +90,14 @@ class Decisions:
                 job, where = self._by_id.get(key), f"round {number} of the schedule"
                 if job is None or (key not in job_ids and not job.ended_by):
                     raise InvalidInput(field, key, f"{where}: no such job has arrived")
-                if (
-                    isinstance(gpu_type, bool)
-                    or not isinstance(gpu_type, int | np.integer)
-                    or not 0 <= gpu_type < len(types)
-                ):
+                whole = isinstance(gpu_type, int | np.integer) and not isinstance(gpu_type, bool)
+                if not whole or not 0 <= gpu_type < len(types):
                     raise InvalidInput(field, gpu_type, f"{where}, job {key!r}: must be the index of a GPU type")
                 if job.ended_by:
                     continue
                 if job.rates[gpu_type] <= 0.0:
-                    raise InvalidInput(
-                        field, int(gpu_type), f"{where}: job {key!r} cannot run on type {types[gpu_type]!r}"
-                    )
+                    why = f"{where}: job {key!r} cannot run on type {types[gpu_type]!r}"
+                    raise InvalidInput(field, int(gpu_type), why)
                 used[gpu_type] += job.gang_gpus
             for gpu_type, count in enumerate(self._cluster.counts):
                 if used[gpu_type] > count:

@@ -24,8 +24,7 @@ from .decisions import Decisions
 from .job import RoundProgress
 from .leases import GpuLeases
 from .policy import RoundJob, RoundPolicy, RoundState
-from .records import RoundRecord
-from .result import RoundResult
+from .result import RoundRecord, RoundResult
 from .rules import RoundRules
 from .view import Clock, contention_at, halfway, round_job
 
@@ -59,10 +58,6 @@ def simulate_rounds(
     record : bool
         Whether to record every run of a job in a round. If False, the result has no `runs`, `schedule` and
         `stretches`, and takes less memory.
-
-    Returns
-    -------
-    RoundResult
 
     Raises
     ------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 
 from ...formulations.arrays import Floats
 from .adaptation import Adaptation
@@ -10,76 +11,48 @@ from .cluster import RoundCluster
 from .rules import RoundRules
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class RoundProgress:
-    """Admitted job and the quantities that its runs change.
+    """Admitted job and the quantities that its runs change; `order` is its rank by arrival and id.
 
     The arithmetic follows the order of operations of the released simulator, since ties of its priorities depend on
     the last bit: run time is the difference of two clock times, not steps over rate.
     """
 
-    __slots__ = (
-        "adaptation",
-        "arrival_s",
-        "attained_s",
-        "batch_size",
-        "cluster",
-        "contention_integral_at_arrival_s",
-        "end_s",
-        "ended_by",
-        "gang_gpus",
-        "id",
-        "initial_batch_size",
-        "last_round",
-        "mode",
-        "model",
-        "next_batch_size",
-        "order",
-        "rates",
-        "regimes",
-        "restarts",
-        "rounds",
-        "start_s",
-        "steps_per_epoch",
-        "steps_run",
-        "total_steps",
-        "trace_index",
-        "waited_rounds",
-        "weight",
-        "without_steps",
-    )
+    cluster: RoundCluster
+    adaptation: Adaptation
+    id: str | int
+    trace_index: int
+    order: int
+    gang_gpus: int
+    model: str
+    mode: str
+    weight: float
+    arrival_s: float
+    batch_size: int
+    total_steps: int
+    initial_batch_size: int = field(init=False)
+    next_batch_size: int = field(init=False)
+    steps_per_epoch: int = field(init=False)
+    rates: Floats = field(init=False)
+    steps_run: int = 0
+    # Past regimes as (batch size, epochs finished by its end).
+    regimes: tuple[tuple[int, float], ...] = ()
+    attained_s: float = 0.0
+    start_s: float = math.nan
+    end_s: float = math.nan
+    ended_by: str = ""
+    last_round: int = -1
+    rounds: int = 0
+    restarts: int = 0
+    waited_rounds: int = 0
+    without_steps: int = 0
+    contention_integral_at_arrival_s: float = 0.0
 
-    def __init__(
-        self,
-        cluster: RoundCluster,
-        adaptation: Adaptation,
-        *,
-        id: str | int,
-        trace_index: int,
-        order: int,
-        gang_gpus: int,
-        model: str,
-        mode: str,
-        weight: float,
-        arrival_s: float,
-        batch_size: int,
-        total_steps: int,
-    ) -> None:
-        """Create a job in its initial state; `order` is its rank by arrival and id."""
-        self.cluster, self.adaptation = cluster, adaptation
-        self.id, self.trace_index, self.order, self.gang_gpus = id, trace_index, order, gang_gpus
-        self.model, self.mode, self.weight, self.arrival_s = model, mode, weight, arrival_s
-        self.batch_size = self.initial_batch_size = self.next_batch_size = batch_size
-        self.total_steps, self.steps_run = total_steps, 0
-        self.steps_per_epoch = cluster.profiles[0].steps_per_epoch(model, batch_size)
-        self.rates: Floats = cluster.rates(model, batch_size, gang_gpus)
-        # Past regimes as (batch size, epochs finished by its end).
-        self.regimes: tuple[tuple[int, float], ...] = ()
-        self.attained_s = 0.0
-        self.start_s = self.end_s = math.nan
-        self.ended_by = ""
-        self.last_round = -1
-        self.rounds = self.restarts = self.waited_rounds = self.without_steps = 0
-        self.contention_integral_at_arrival_s = 0.0
+    def __post_init__(self) -> None:
+        self.initial_batch_size = self.next_batch_size = self.batch_size
+        self.steps_per_epoch = self.cluster.profiles[0].steps_per_epoch(self.model, self.batch_size)
+        self.rates = self.cluster.rates(self.model, self.batch_size, self.gang_gpus)
 
     @property
     def finished_epochs(self) -> float:

@@ -15,7 +15,6 @@ class GpuLeases:
     """
 
     def __init__(self, counts: Sequence[int]) -> None:
-        """Start with GPUs 0 to M_k - 1 of each type free."""
         self._counts = tuple(counts)
         self._before: dict[int, tuple[int, tuple[int, ...]]] = {}
 

@@ -25,7 +25,6 @@ class TimeSharing:
     """
 
     def __init__(self, jobs: int, gpu_types: int, rules: RoundRules) -> None:
-        """Start with no time granted; jobs are numbered by arrival and id."""
         self._first_s = rules.round_s / 2.0
         self._backfill_new = rules.backfill_new
         self._shares = np.zeros((jobs, gpu_types))

@@ -26,7 +26,6 @@ class ReplayedSchedule:
     name = "replay"
 
     def __init__(self, schedule: Sequence[Iterable[str | int]], gpu_type: int = 0) -> None:
-        """Store the schedule."""
         self._rounds = [tuple(ids) for ids in schedule]
         if not self._rounds:
             raise InvalidInput("schedule", "[]", "must hold at least one round")

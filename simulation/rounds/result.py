@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,11 +14,48 @@ from ...formulations.arrays import Floats, Indices
 from ...formulations.errors import InvalidInput
 from ..results.metrics import UNFAIR_FTF, envy, unfair_pct
 from ..results.result import SimulationResult
-from .records import RoundRecord, RunRecord
 from .rules import RoundRules
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+class RoundRecord(NamedTuple):
+    """Record of one round; times in seconds, counts of GPUs and jobs."""
+
+    round: int
+    start_s: float
+    end_s: float
+    gpus_busy: int
+    jobs_running: int
+    jobs_waiting: int
+    arrived: int
+    ended: int
+    rescaled: int
+    calls: int
+
+
+class RunRecord(NamedTuple):
+    """Record of one job's run in a round, on these GPUs (by number within their type).
+
+    `first` and `lease_extended` are whether this was the job's first run, and whether it kept its GPUs; `restart_s` is
+    the time lost to a restart. `steps_run`, `total_steps` and `next_batch_size` hold after the round, with steps at the
+    next batch size.
+    """
+
+    round: int
+    trace_index: int
+    gpu_type: int
+    gpu_ids: tuple[int, ...]
+    first: bool
+    lease_extended: bool
+    restart_s: float
+    batch_size: int
+    steps: int
+    run_s: float
+    steps_run: int
+    total_steps: int
+    next_batch_size: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -131,9 +168,7 @@ class RoundResult(SimulationResult):
         envy_mean, envy_max = envy(self.round_shares)
         extensions, opportunities = self.lease_extensions, int((self.rounds_run - 1).sum())
         return {
-            "makespan_s": common["makespan_s"],
-            "avg_jct_s": common["avg_jct_s"],
-            "worst_ftf": common["worst_ftf"],
+            **{name: common[name] for name in ("makespan_s", "avg_jct_s", "worst_ftf")},
             "avg_ftf": float(self.ftf.mean()),
             "worst_contended_ftf": float(self.contended_ftf.max()),
             "unfair_pct": unfair[1.05],
@@ -147,9 +182,7 @@ class RoundResult(SimulationResult):
             "lease_extension_pct": 100.0 * extensions / opportunities if opportunities else 0.0,
             "restarts": int(self.restarts.sum()),
             "rounds": len(self.round_rows),
-            "calls": common["calls"],
-            "solve_s": common["solve_s"],
-            "slowest_solve_s": common["slowest_solve_s"],
+            **{name: common[name] for name in ("calls", "solve_s", "slowest_solve_s")},
             "overrun": int((self.ended_by == "overrun").sum()),
             "stalled": int((self.ended_by == "stalled").sum()),
         }

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from ...formulations.checks import as_flag, as_integer, as_real
+from ...formulations.checks import as_flag, as_integer, as_real, store_checked
 from ...formulations.errors import InvalidInput
 
 
@@ -50,18 +49,12 @@ class RoundRules:
     most_rounds: int = 200_000
 
     def __post_init__(self) -> None:
-        def put(name: str, value: Any) -> None:
-            object.__setattr__(self, name, value)
-
-        put("round_s", as_real("round_s", self.round_s, above=0.0))
-        put("restart_s", as_real("restart_s", self.restart_s, minimum=0.0))
-        put("restart_free_s", as_real("restart_free_s", self.restart_free_s, minimum=0.0))
+        store_checked(self, as_real, "round_s", above=0.0)
+        store_checked(self, as_real, "restart_s", "restart_free_s", minimum=0.0)
         if self.restart_free_s < self.restart_s:
             why = f"must be at least restart_s, {self.restart_s:g}: a run cannot lose more than it lasts"
             raise InvalidInput("restart_free_s", self.restart_free_s, why)
         if self.overrun is not None:
-            put("overrun", as_real("overrun", self.overrun, above=0.0))
-        put("stalled_rounds", as_integer("stalled_rounds", self.stalled_rounds, minimum=1))
-        put("plan_ahead", as_flag("plan_ahead", self.plan_ahead))
-        put("backfill_new", as_flag("backfill_new", self.backfill_new))
-        put("most_rounds", as_integer("most_rounds", self.most_rounds, minimum=1))
+            store_checked(self, as_real, "overrun", above=0.0)
+        store_checked(self, as_integer, "stalled_rounds", "most_rounds", minimum=1)
+        store_checked(self, as_flag, "plan_ahead", "backfill_new")

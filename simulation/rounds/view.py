@@ -20,7 +20,6 @@ class Clock:
     __slots__ = ("contention", "contention_integral_s", "time_s")
 
     def __init__(self) -> None:
-        """Start at time 0 with an empty cluster."""
         self.time_s = self.contention_integral_s = 0.0
         self.contention = 1.0
 
@@ -28,6 +27,11 @@ class Clock:
         """Advance to a later time at the current contention."""
         self.contention_integral_s += self.contention * (time_s - self.time_s)
         self.time_s = time_s
+
+    def mean_contention(self, since_s: float, integral_s: float) -> float:
+        """Return the mean contention since a time at which the integral was `integral_s`; now, the current one."""
+        life_s = self.time_s - since_s
+        return (self.contention_integral_s - integral_s) / life_s if life_s > 0.0 else self.contention
 
 
 def round_job(job: RoundProgress, clock: Clock, running: bool) -> RoundJob:
@@ -78,11 +82,7 @@ def job_state(job: RoundProgress, clock: Clock, running: bool) -> JobState:
     sizes = [size for size, _ in job.regimes] + [job.batch_size]
     future = job.adaptation.future(job.batch_size, finished, total)
     life_s = clock.time_s - job.arrival_s
-    contention = (
-        (clock.contention_integral_s - job.contention_integral_at_arrival_s) / life_s
-        if life_s > 0.0
-        else clock.contention
-    )
+    contention = clock.mean_contention(job.arrival_s, job.contention_integral_at_arrival_s)
     return JobState(
         id=job.id,
         gpus=job.gang_gpus,

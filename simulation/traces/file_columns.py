@@ -10,7 +10,7 @@ import numpy as np
 
 from ...formulations.errors import InvalidInput
 from ..delimited_files import Row, read_lines, read_rows, unique_ids
-from ..profiles.modes import MODES, Runs
+from ..profiles.rules import MODES, Runs
 from .durations import duration_columns, is_duration_trace
 from .source import TraceSource
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...formulations.checks import as_integer, as_integers, as_real, as_reals, same_length
 from ...formulations.errors import InvalidInput
-from ..profiles.modes import MODES, Runs
+from ..profiles.rules import MODES, Runs
 from ..profiles.table import Profiles
 from .trace import Trace
 
@@ -71,11 +71,6 @@ def generate_trace(
         Source of the models, drawn evenly among the (model, batch size) pairs with a rate on the gang; built-in by
         default.
 
-    Returns
-    -------
-    Trace
-        Trace with total_epochs and the true schedule of each job, in order of arrival, ids 0 to num_jobs - 1.
-
     Raises
     ------
     InvalidInput
@@ -83,12 +78,10 @@ def generate_trace(
 
     Notes
     -----
+    The trace has total_epochs and the true schedule of each job, in order of arrival, with ids 0 to num_jobs - 1.
     GPU-time counts at the initial batch size, as in the released generator: total_steps = GPU-seconds / gang x rate,
-    rounded, at least 1. A job that enlarges its batch needs less.
-
-    References
-    ----------
-    .. [1] P. Zheng et al., "Shockwave", NSDI 2023, Section 8.1.
+    rounded, at least 1. A job that enlarges its batch needs less. Source: P. Zheng et al., "Shockwave", NSDI 2023,
+    Section 8.1.
     """
     if not isinstance(rng, np.random.Generator):
         raise InvalidInput("rng", rng, "must be a numpy.random.Generator")

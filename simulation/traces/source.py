@@ -10,17 +10,7 @@ from ...formulations.errors import InvalidInput
 
 @dataclass(frozen=True)
 class TraceSource:
-    """Trace file as error messages name it.
-
-    Parameters
-    ----------
-    file : str
-        Name of the file.
-    lines : sequence of int, length N
-        Line of each job, from 1.
-    columns : mapping of str to str
-        Column of the file for each field of `Trace`, where the names differ.
-    """
+    """Trace file as error messages name it: the line of each job, from 1, and its names of fields that differ."""
 
     file: str
     lines: Sequence[int]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.checks import as_ids, as_integers, as_reals, same_length
+from ...formulations.checks import as_ids, as_integers, as_reals, same_length, store_checked
 from ...formulations.errors import InvalidInput
-from ..profiles.modes import MODES, Runs
+from ..profiles.rules import MODES, Runs
 from .file_columns import trace_columns
 from .source import TraceSource
 
@@ -81,10 +81,8 @@ class Trace:
     source: TraceSource | None = None
 
     def __post_init__(self) -> None:
-        def put(name: str, value: Any) -> None:
-            object.__setattr__(self, name, value)
-
-        put("job_id", as_ids("job_id", self.job_id))
+        put = self.__dict__.__setitem__
+        store_checked(self, as_ids, "job_id")
         if not self.job_id:
             raise InvalidInput("job_id", "[]", "must not be empty: a trace has at least one job")
         ones = np.ones(len(self.job_id), dtype=np.int64)
@@ -98,37 +96,28 @@ class Trace:
             put(name, as_integers(name, ones if given is None and name != "num_gpus" else given, minimum=1))
         for name in ("duration_s", "size_s"):
             if getattr(self, name) is not None:
-                put(name, as_reals(name, getattr(self, name), above=0.0))
+                store_checked(self, as_reals, name, above=0.0)
         put("total_steps", as_integers("total_steps", self._steps(), minimum=1))
-        put("arrival_s", as_reals("arrival_s", self.arrival_s, minimum=0.0))
+        store_checked(self, as_reals, "arrival_s", minimum=0.0)
         put("weight", as_reals("weight", ones if self.weight is None else self.weight, above=0.0))
         if self.schedule is not None:
             put("schedule", tuple(_runs(index, runs) for index, runs in enumerate(self.schedule)))
         if self.total_epochs is None and self.schedule is not None:
             put("total_epochs", [sum(epochs for _, epochs in runs) for runs in self.schedule])
         if self.total_epochs is not None:
-            put("total_epochs", as_integers("total_epochs", self.total_epochs, minimum=1))
-        names = (
-            "model",
-            "mode",
-            "batch_size",
-            "num_gpus",
-            "total_steps",
-            "arrival_s",
-            "weight",
-            "min_gpus",
-            "duration_s",
-            "size_s",
-            "total_epochs",
-            "schedule",
-        )
-        same_length(
-            **{name: getattr(self, name) for name in names if getattr(self, name) is not None}, job_id=self.job_id
-        )
+            store_checked(self, as_integers, "total_epochs", minimum=1)
+        columns = self._columns()
+        ids = columns.pop("job_id")
+        same_length(**columns, job_id=ids)
         for index in np.flatnonzero(self.min_gpus > self.num_gpus).tolist():
             why = f"more than the job's num_gpus, {self.num_gpus[index]}"
             raise InvalidInput("min_gpus", int(self.min_gpus[index]), why, index=index)
         self._check_schedule()
+
+    def _columns(self) -> dict[str, Any]:
+        """Return the columns that the trace has, by name."""
+        values = {column.name: getattr(self, column.name) for column in fields(self) if column.name != "source"}
+        return {name: value for name, value in values.items() if value is not None}
 
     def _steps(self) -> Any:
         given: Any = self.total_steps
@@ -154,26 +143,19 @@ class Trace:
     def __len__(self) -> int:
         return len(self.job_id)
 
+    def arrival_rank(self, index: int) -> tuple[float, bool, str | int]:
+        """Return the key that sorts jobs by arrival, ties by id (numbers before text), whatever the trace's order."""
+        name = self.job_id[index]
+        return float(self.arrival_s[index]), isinstance(name, str), name
+
     def select(self, indices: Sequence[int] | NDArray[np.integer[Any]] | NDArray[np.bool_]) -> Trace:
         """Return the trace of some jobs in the given order: trace indices, or a mask of shape (N,)."""
         chosen = np.arange(len(self))[np.asarray(indices)]
-        epochs = self.total_epochs
-        return Trace(
-            job_id=[self.job_id[i] for i in chosen],
-            model=[self.model[i] for i in chosen],
-            batch_size=self.batch_size[chosen],
-            num_gpus=self.num_gpus[chosen],
-            mode=[self.mode[i] for i in chosen],
-            total_steps=self.total_steps[chosen],
-            arrival_s=self.arrival_s[chosen],
-            weight=self.weight[chosen],
-            min_gpus=self.min_gpus[chosen],
-            duration_s=None if self.duration_s is None else self.duration_s[chosen],
-            size_s=None if self.size_s is None else self.size_s[chosen],
-            total_epochs=None if epochs is None else epochs[chosen],
-            schedule=None if self.schedule is None else [self.schedule[i] for i in chosen],
-            source=None if self.source is None else self.source.select(chosen.tolist()),
-        )
+        columns: dict[str, Any] = {
+            name: column[chosen] if isinstance(column, np.ndarray) else [column[i] for i in chosen]
+            for name, column in self._columns().items()
+        }
+        return Trace(**columns, source=None if self.source is None else self.source.select(chosen.tolist()))
 
     def locate(self, error: InvalidInput) -> InvalidInput:
         """Return an error about a job of this trace with the file's column and line instead of the trace index.
@@ -216,13 +198,7 @@ class Trace:
 
     @staticmethod
     def read(path: str | Path) -> Trace:
-        """Read a trace file: Shockwave's CSV, a CSV of durations, or Gavel's tab-separated form (it has no header).
-
-        See Also
-        --------
-        read_trace : Equivalent function.
-        read_shockwave, read_durations, read_gavel : Readers of the three formats.
-        """
+        """Read a trace file in any of three formats, as `read_trace` does."""
         return Trace.of(trace_columns(path))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.errors import InvalidInput
-from ..profiles.modes import Runs
+from ..profiles.rules import Runs, extend_runs
 from ..profiles.table import Profiles
 from .trace import Trace
 
@@ -24,30 +24,26 @@ def trajectory(trace: Trace, index: int, profiles: Profiles) -> Runs:
     if trace.schedule is not None:
         joined: list[tuple[int, int]] = []
         for size, epochs in trace.schedule[index]:
-            if joined and joined[-1][0] == size:
-                joined[-1] = (size, joined[-1][1] + epochs)
-            else:
-                joined.append((size, epochs))
+            extend_runs(joined, size, epochs)
         return tuple(joined)
-    model, size = trace.model[index], int(trace.batch_size[index])
+    model, size, gpus = trace.model[index], int(trace.batch_size[index]), int(trace.num_gpus[index])
     try:
-        if trace.total_epochs is None:
-            epochs = profiles.total_epochs(model, size, int(trace.total_steps[index]))
-        else:
-            epochs = int(trace.total_epochs[index])
-        return profiles.schedule(model, size, int(trace.num_gpus[index]), trace.mode[index], epochs)
+        return profiles.schedule(model, size, gpus, trace.mode[index], total_epochs(trace, index, profiles))
     except InvalidInput as error:
         raise InvalidInput(error.field, error.value, error.why, index=index) from None
+
+
+def total_epochs(trace: Trace, index: int, profiles: Profiles) -> int:
+    """Return one job's epochs, from the trace if it has them, otherwise from its steps."""
+    if trace.total_epochs is not None:
+        return int(trace.total_epochs[index])
+    return profiles.total_epochs(trace.model[index], int(trace.batch_size[index]), int(trace.total_steps[index]))
 
 
 def epoch_seconds(trace: Trace, index: int, profiles: Profiles, runs: Runs) -> dict[int, float]:
     """Return one job's seconds per epoch on its whole gang at every batch size of `runs` and every other it may have.
 
-    Raises
-    ------
-    InvalidInput
-        If the profiles have no rate for a size in `runs`. A size outside `runs` that the mode allows and
-        that has no rate is omitted.
+    Raises InvalidInput if the profiles have no rate for a size in `runs`; another size without a rate is omitted.
     """
     model, gpus = trace.model[index], int(trace.num_gpus[index])
     allowed = profiles.batch_sizes(model, int(trace.batch_size[index]), gpus, trace.mode[index])
@@ -58,17 +54,19 @@ def epoch_seconds(trace: Trace, index: int, profiles: Profiles, runs: Runs) -> d
         raise InvalidInput(error.field, error.value, error.why, index=index) from None
 
 
+def timed_trajectory(trace: Trace, index: int, profiles: Profiles) -> tuple[Runs, dict[int, float], float]:
+    """Return one job's trajectory, its seconds per epoch by batch size, and the seconds of the whole trajectory."""
+    runs = trajectory(trace, index, profiles)
+    epoch_s = epoch_seconds(trace, index, profiles, runs)
+    return runs, epoch_s, sum(epochs * epoch_s[size] for size, epochs in runs)
+
+
 def exclusive_s(trace: Trace, profiles: Profiles) -> NDArray[np.float64]:
     """Return each job's run time alone on its whole gang along its true trajectory, shape (N,), in seconds.
 
     Finish-time fairness divides by this time, multiplied by the contention (Shockwave, Section 8.1).
     """
-    seconds = np.empty(len(trace))
-    for index in range(len(trace)):
-        runs = trajectory(trace, index, profiles)
-        epoch_s = epoch_seconds(trace, index, profiles, runs)
-        seconds[index] = sum(epochs * epoch_s[size] for size, epochs in runs)
-    return seconds
+    return np.array([timed_trajectory(trace, index, profiles)[2] for index in range(len(trace))], dtype=np.float64)
 
 
 # Former name. The time on an isolated share of the cluster is a different quantity (`FinishTimeFairness.isolated_s`).

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from ...formulations.arrays import Floats, Indices
 from ...formulations.program.model import Program
 from ...formulations.window import programs as window_programs
-from ...formulations.window.packing import scheduled
-from ...formulations.window.plan import WindowPlan
+from ...formulations.window.plan import WindowPlan, scheduled
 from ...formulations.window.problem import ScheduleWindow
 from ..backend import Answer, Claim, OwnMethod, Progress, Task
 from ..deadline import Deadline

@@ -13,18 +13,11 @@ MOST_ROUNDED = 64
 def round_bound(rounds: Indices, gang_gpus: Indices, gpus: int) -> tuple[int, str]:
     """Return the largest of the bounds on the makespan, in rounds, and its reason; valid with preemption too.
 
-    Parameters
-    ----------
-    rounds, gang_gpus : ndarray of int, shape (N,)
-    gpus : int
-
-    Notes
-    -----
-    Every round is a bin of `gpus`; every round of a job is an item of the size of its gang. A dual feasible function f
-    of bin packing (sizes that fit one bin sum to at most `gpus` under f) proves ``sum_j n_j f(g_j) / gpus`` rounds.
-    Used are f_lambda, which rounds sizes above ``gpus - lambda`` up to a whole bin and drops sizes below lambda
-    (Martello and Toth 1990), and u_k, which rounds sizes to multiples of 1/k (Fekete and Schepers 2001). In addition,
-    the rounds of jobs of which no two fit together are all different.
+    `rounds` and `gang_gpus` have shape (N,). Every round is a bin of `gpus`; every round of a job is an item of the
+    size of its gang. A dual feasible function f of bin packing (sizes that fit one bin sum to at most `gpus` under f)
+    proves ``sum_j n_j f(g_j) / gpus`` rounds. Used are f_lambda, which rounds sizes above ``gpus - lambda`` up to a
+    whole bin and drops sizes below lambda (Martello and Toth 1990), and u_k, which rounds sizes to multiples of 1/k
+    (Fekete and Schepers 2001). In addition, the rounds of jobs of which no two fit together are all different.
     """
     real = rounds > 0
     if not real.any():

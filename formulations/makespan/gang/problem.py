@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ...arrays import Floats, Indices
-from ...checks import as_flag, as_integer, as_integers, same_length
+from ...arrays import Floats, Indices, ranges
+from ...checks import as_flag, as_integer, as_integers, refuse, same_length, store_checked
 from ...errors import InvalidInput
 from ...program.builder import ProgramBuilder
 from ...program.data import ProblemClass, Residuals
@@ -68,17 +67,16 @@ class GangMakespan(Formulation[GangSchedule]):
     preemptive: bool = True
 
     sense = "min"
+    _declared_class = ProblemClass.MILP
     reference: ClassVar[str] = "Zheng et al., Shockwave, NSDI 2023, Section 8 (OSSP)"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rounds", _read("rounds", self.rounds, 0))
-        object.__setattr__(self, "gangs", _read("gangs", self.gangs, 1))
-        object.__setattr__(self, "gpus", as_integer("gpus", self.gpus, minimum=1, maximum=MOST_ROUNDS))
-        object.__setattr__(self, "preemptive", as_flag("preemptive", self.preemptive))
+        store_checked(self, as_integers, "rounds", minimum=0, maximum=MOST_ROUNDS)
+        store_checked(self, as_integers, "gangs", minimum=1, maximum=MOST_ROUNDS)
+        store_checked(self, as_integer, "gpus", minimum=1, maximum=MOST_ROUNDS)
+        store_checked(self, as_flag, "preemptive")
         same_length(rounds=self.rounds, gangs=self.gangs)
-        if (self.gangs > self.gpus).any():
-            at = int(np.flatnonzero(self.gangs > self.gpus)[0])
-            raise InvalidInput("gangs", int(self.gangs[at]), f"the cluster has {self.gpus} GPUs", index=at)
+        refuse("gangs", self.gangs > self.gpus, self.gangs, f"the cluster has {self.gpus} GPUs")
         if self.rounds.sum() > MOST_ROUNDS:
             raise InvalidInput("rounds", int(self.rounds.sum()), f"all jobs together at most {MOST_ROUNDS} rounds")
 
@@ -109,11 +107,6 @@ class GangMakespan(Formulation[GangSchedule]):
             return packed(self.rounds, self.gangs, self.gpus, self.lower_bound)
         return listed(self.rounds, self.gangs, self.gpus)
 
-    def class_of(self, form: str | None = None) -> ProblemClass:
-        """Return MILP."""
-        self.check_form(form)
-        return ProblemClass.MILP
-
     def program(self, form: str = "time_indexed") -> Program:
         """Return the problem as a MILP over the rounds of `list_plan`.
 
@@ -132,13 +125,45 @@ class GangMakespan(Formulation[GangSchedule]):
     def decode(self, values: Floats, duals: Floats | None = None, form: str = "time_indexed") -> GangSchedule:
         """Turn column values of the program into a schedule."""
         self.check_form(form)
-        return _decoded(self, values, form)
+        if form == "patterns":
+            return _dealt(self, np.rint(values).astype(np.int64))
+        if self.preemptive:
+            run = values[: len(self.rounds) * self.list_plan.makespan].reshape(len(self.rounds), -1) > 0.5
+            job, at = np.nonzero(run)
+            return GangSchedule.of_rounds(self.gangs, self.gpus, job, at)
+        job, t = _begins(self)
+        chosen = values[: len(job)] > 0.5
+        starts = np.zeros(len(self.rounds), dtype=np.int64)
+        starts[job[chosen]] = t[chosen]
+        return from_starts(self.rounds, self.gangs, self.gpus, starts)
 
     def encode(self, plan: GangSchedule, form: str = "time_indexed") -> Floats:
-        """Turn a schedule into column values of the program, for a warm start."""
+        """Turn a schedule into column values for a warm start; nan if it has more rounds than the program."""
         self.check_form(form)
         self.check_plan(plan)
-        return _encoded(self, plan, form)
+        grants, horizon = plan.grants, self.list_plan.makespan
+        if form == "patterns":
+            held, classes = _patterns(self)
+            by_class = [grants[members].sum(axis=0) for members in classes]
+            counts = np.array(by_class, dtype=np.int64).reshape(len(classes), plan.makespan).T
+            repeat = np.zeros(len(held))
+            for count in counts:
+                holds = np.flatnonzero((held >= count).all(axis=1))
+                if not len(holds):
+                    return np.full(len(held), np.nan)
+                repeat[holds[0]] += 1
+            return repeat
+        if self.preemptive:
+            if plan.makespan > horizon:
+                return np.full(len(self.rounds) * horizon + horizon, np.nan)
+            run = np.zeros((len(self.rounds), horizon))
+            run[:, : plan.makespan] = grants
+            used = np.arange(horizon) < max(plan.makespan, self.lower_bound)
+            return np.concatenate([run.ravel(), used])
+        job, t = _begins(self)
+        first = np.full(len(self.rounds), -1)
+        first[plan.job[::-1]] = plan.start[::-1]
+        return np.append((first[job] == t).astype(float), float(plan.makespan))
 
     def check_plan(self, plan: GangSchedule, field: str = "plan") -> None:
         """Raise InvalidInput unless `plan` is a schedule of these jobs on this cluster."""
@@ -158,10 +183,6 @@ class GangMakespan(Formulation[GangSchedule]):
     def __repr__(self) -> str:
         how = "round-preemptive" if self.preemptive else "non-preemptive"
         return f"<GangMakespan: {len(self.rounds)} jobs, {self.gpus} GPUs, {how}>"
-
-
-def _read(name: str, values: ArrayLike, minimum: int) -> Indices:
-    return as_integers(name, values, minimum=minimum, maximum=MOST_ROUNDS)
 
 
 def _preemptive_program(problem: GangMakespan) -> Program:
@@ -196,7 +217,7 @@ def _nonpreemptive_program(problem: GangMakespan) -> Program:
     once = (problem.rounds > 0).astype(float)
     build.add_rows("one_begin", jobs.shape, terms=[(job, begin, 1.0)], lower=once, upper=once)
     lengths = problem.rounds[job]
-    at = np.repeat(t, lengths) + np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    at = np.repeat(t, lengths) + ranges(lengths)
     build.add_rows(
         "gpus",
         (horizon,),
@@ -233,48 +254,6 @@ def _patterns_program(problem: GangMakespan) -> Program:
     return build.program()
 
 
-def _decoded(problem: GangMakespan, values: Floats, form: str) -> GangSchedule:
-    """Turn column values of the program in this form into a schedule."""
-    rounds, gang_gpus, gpus = problem.rounds, problem.gangs, problem.gpus
-    if form == "patterns":
-        return _dealt(problem, np.rint(values).astype(np.int64))
-    if problem.preemptive:
-        run = values[: len(rounds) * problem.list_plan.makespan].reshape(len(rounds), -1) > 0.5
-        job, at = np.nonzero(run)
-        return GangSchedule.of_rounds(gang_gpus, gpus, job, at)
-    job, t = _begins(problem)
-    chosen = values[: len(job)] > 0.5
-    starts = np.zeros(len(rounds), dtype=np.int64)
-    starts[job[chosen]] = t[chosen]
-    return from_starts(rounds, gang_gpus, gpus, starts)
-
-
-def _encoded(problem: GangMakespan, plan: GangSchedule, form: str) -> Floats:
-    """Turn a schedule into column values of the program; nan if it has more rounds than the program."""
-    grants, horizon = plan.grants, problem.list_plan.makespan
-    if form == "patterns":
-        held, classes = _patterns(problem)
-        counts = np.stack([grants[members].sum(axis=0) for members in classes], axis=1) if classes else grants.T[:, :0]
-        repeat = np.zeros(len(held))
-        for count in counts:
-            holds = np.flatnonzero((held >= count).all(axis=1))
-            if not len(holds):
-                return np.full(len(held), np.nan)
-            repeat[holds[0]] += 1
-        return repeat
-    if problem.preemptive:
-        if plan.makespan > horizon:
-            return np.full(len(problem.rounds) * horizon + horizon, np.nan)
-        run = np.zeros((len(problem.rounds), horizon))
-        run[:, : plan.makespan] = grants
-        used = np.arange(horizon) < max(plan.makespan, problem.lower_bound)
-        return np.concatenate([run.ravel(), used])
-    job, t = _begins(problem)
-    first = np.full(len(problem.rounds), -1)
-    first[plan.job[::-1]] = plan.start[::-1]
-    return np.append((first[job] == t).astype(float), float(plan.makespan))
-
-
 def count_patterns(problem: GangMakespan) -> int | None:
     """Return the number of patterns; None if too many."""
     try:
@@ -286,8 +265,7 @@ def count_patterns(problem: GangMakespan) -> int | None:
 def _begins(problem: GangMakespan) -> tuple[Indices, Indices]:
     """Return job and round of every column ``begin``."""
     starts = np.where(problem.rounds > 0, problem.list_plan.makespan - problem.rounds + 1, 0)
-    job = np.repeat(np.arange(len(starts)), starts)
-    return job, np.arange(len(job)) - np.repeat(np.cumsum(starts) - starts, starts)
+    return np.repeat(np.arange(len(starts)), starts), ranges(starts)
 
 
 def _patterns(problem: GangMakespan) -> tuple[Indices, list[Indices]]:

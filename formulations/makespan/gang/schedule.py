@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays import Indices
+from ...arrays import Indices, ranges
 from ...errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -84,7 +84,10 @@ class GangSchedule:
     @property
     def gpus_in_use(self) -> Indices:
         """GPUs held in each round, shape (makespan,)."""
-        return self._over_rounds(self.gangs[self.job])
+        change = np.zeros(self.makespan + 1, dtype=np.int64)
+        np.add.at(change, self.start, self.gangs[self.job])
+        np.add.at(change, self.end, -self.gangs[self.job])
+        return np.cumsum(change)[:-1]
 
     def running(self, at: int) -> Indices:
         """Return the jobs that run in round `at`, in order."""
@@ -101,10 +104,10 @@ class GangSchedule:
 
         Jobs are assigned to GPUs anew in every round, so that a job may change GPUs from round to round.
         """
-        from ...files import write_text
+        from ...files import written
         from ...plotting.gantt import gantt
 
-        at = np.repeat(self.start, self.end - self.start) + _within(self.end - self.start)
+        at = np.repeat(self.start, self.end - self.start) + ranges(self.end - self.start)
         job = np.repeat(self.job, self.end - self.start)
         order = np.lexsort((job, -self.gangs[job], at))
         at, job = at[order], job[order]
@@ -121,18 +124,10 @@ class GangSchedule:
             axis="round",
             height=wide,
         )
-        if path is not None:
-            write_text(path, text)
-        return text
+        return written(text, path)
 
     def _repr_svg_(self) -> str:
         return self.to_svg()  # notebooks display it
-
-    def _over_rounds(self, amount: Indices) -> Indices:
-        change = np.zeros(self.makespan + 1, dtype=np.int64)
-        np.add.at(change, self.start, amount)
-        np.add.at(change, self.end, -amount)
-        return np.cumsum(change)[:-1]
 
     def __repr__(self) -> str:
         return (
@@ -161,9 +156,3 @@ def worst_gang_fault(rounds: Indices, gangs: Indices, gpus: int, plan: Any, *, p
     if not preemptive:
         faults.append(np.bincount(job, minlength=1).max() - 1)
     return float(max(faults))
-
-
-def _within(lengths: Indices) -> Indices:
-    """Return 0, ..., length - 1 for each length, one after another."""
-    total = int(lengths.sum())
-    return np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)

@@ -19,10 +19,7 @@ def decomposed(work: Indices) -> tuple[Any, Any, Any, Any, Any]:
     last corner the table transposed. A matching runs until one of its pairs has no work left; then only the rows of
     such pairs get another column, by a shortest path that changes few other pairs.
 
-    Returns
-    -------
-    count, job, machine, start, end
-        Number of pieces, and arrays whose first `count` entries are set.
+    Returns the number of pieces, and arrays of job, machine, start and end whose first so many entries are set.
     """
     n, m = work.shape
     size = n + m

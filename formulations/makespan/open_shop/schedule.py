@@ -69,7 +69,7 @@ class ShopSchedule:
 
     def to_svg(self, path: str | PathLike[str] | None = None) -> str:
         """Return the schedule as a Gantt picture (SVG), a line for each machine; write it to `path` if given."""
-        from ...files import write_text
+        from ...files import written
         from ...plotting.gantt import gantt
 
         text = gantt(
@@ -80,9 +80,7 @@ class ShopSchedule:
             lines=[f"machine {k}" for k in range(self.num_machines)],
             axis="time",
         )
-        if path is not None:
-            write_text(path, text)
-        return text
+        return written(text, path)
 
     def _repr_svg_(self) -> str:
         return self.to_svg()  # notebooks display it

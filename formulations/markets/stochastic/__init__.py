@@ -1,7 +1,1 @@
 """Markets of jobs whose speeds follow Markov chains."""
-
-from .chain import JobChain
-from .market import StochasticMarket
-from .plan import StochasticPlan
-
-__all__ = ["JobChain", "StochasticMarket", "StochasticPlan"]

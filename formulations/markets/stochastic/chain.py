@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...arrays import Floats
-from ...checks import as_integer, as_real, as_reals
+from ...checks import as_integer, as_real, as_reals, refuse
 from ...errors import InvalidInput
 
 # Tolerance on sums of probabilities, which must be 1.
@@ -66,9 +66,7 @@ class JobChain:
             raise InvalidInput("initial", float(initial.sum()), "the probabilities must sum to 1")
         sums = transitions.sum(axis=2)
         wrong = ~(np.abs(sums - 1.0) <= SUM_TOLERANCE)
-        if wrong.any():
-            at = tuple(int(i) for i in np.argwhere(wrong)[0])
-            raise InvalidInput("transitions", float(sums[at]), "the probabilities of a row must sum to 1", index=at)
+        refuse("transitions", wrong, sums, "the probabilities of a row must sum to 1")
         exact = {
             "initial": initial / initial.sum(),
             "transitions": transitions / sums[:, :, None],
@@ -123,9 +121,7 @@ class JobChain:
         epochs = as_integer("epochs", epochs, minimum=1)
         speeds = as_reals("epochs_per_round", epochs_per_round, minimum=0.0, ndim=2)
         regimes, actions = speeds.shape
-        if speeds[:, 0].any():
-            at = int(np.flatnonzero(speeds[:, 0])[0])
-            raise InvalidInput("epochs_per_round", speeds[at, 0], "the first action trains nothing", index=(at, 0))
+        refuse("epochs_per_round", speeds[:, :1] != 0, speeds, "the first action trains nothing")
         ends = _checked_ends(change_probability, regimes - 1)
         finished_epochs = as_integer("finished_epochs", finished_epochs, minimum=0, maximum=epochs)
         regime = as_integer("regime", regime, minimum=0, maximum=regimes - 1)

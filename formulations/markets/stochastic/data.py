@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...arrays import Floats
-from ...checks import as_integer, as_real, as_reals
+from ...checks import as_integer, as_real, as_reals, store_checked
 from ...errors import InvalidInput
+from ..market import checked_budgets, nash_welfare
 from .chain import JobChain
 from .process import Process, joint_process, own_process
 
@@ -34,24 +35,15 @@ class StochasticData:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "chains", _checked_chains(self.chains))
-        put(self, "rounds", as_integer("rounds", self.rounds, minimum=1, maximum=MOST_ROUNDS))
-        budgets = as_reals("budgets", self.budgets, above=0.0)
-        if len(budgets) != len(self.chains):
-            raise InvalidInput("budgets", f"{len(budgets)} values", f"there are {len(self.chains)} chains")
-        with np.errstate(over="ignore"):
-            total = float(budgets.sum())
-        if not math.isfinite(total):
-            raise InvalidInput("budgets", float(budgets.max()), "their sum must be finite")
-        put(self, "budgets", budgets)
+        store_checked(self, as_integer, "rounds", minimum=1, maximum=MOST_ROUNDS)
+        count = len(self.chains)
+        put(self, "budgets", checked_budgets(self.budgets, count, f"there are {count} chains"))
         put(self, "capacities", _checked_capacities(self.capacities, self.num_resources, self.rounds))
         with np.errstate(over="ignore", invalid="ignore"):
             alone = self.best_alone
         for job in np.flatnonzero(~((alone > 0) & np.isfinite(alone))):
-            why = (
-                "has no positive utility even without other jobs"
-                if not alone[job] > 0
-                else "its utilities are too large"
-            )
+            none = not alone[job] > 0
+            why = "has no positive utility even without other jobs" if none else "its utilities are too large"
             raise InvalidInput("chains", self.chains[job], why, index=int(job))
 
     @property
@@ -83,18 +75,12 @@ class StochasticData:
         return (joint_process(self.chains, self.capacities),)
 
     def processes(self, form: str = "decoupled") -> tuple[Process, ...]:
-        """Return the decision processes of a form: one for each job, or one for all jobs together.
-
-        Raises
-        ------
-        UnsupportedProblem
-            If the product of the chains is too large for a joint form.
-        """
+        """Return the processes of a form, one for each job or a joint one; UnsupportedProblem if that is too large."""
         return self._joint_processes if form.startswith("joint") else self._own_processes
 
     def welfare(self, utilities: Floats) -> float:
         """Return ``sum_i B_i log U_i`` for utilities, shape (N,); -inf if one of them is not positive."""
-        return math.fsum(self.budgets * np.log(utilities)) if (utilities > 0).all() else -math.inf
+        return nash_welfare(self.budgets, utilities)
 
 
 def _checked_chains(chains: Sequence[JobChain]) -> tuple[JobChain, ...]:

@@ -95,9 +95,8 @@ class StochasticMarket(StochasticData, Formulation[StochasticPlan]):
         self.check_form(form)
         prices = None
         if form == "decoupled" and duals is not None:
-            prices = (
-                np.maximum(duals[-self.capacities.size :].reshape(self.capacities.shape), 0.0) / self.capacity_units
-            )
+            of_capacity = duals[-self.capacities.size :].reshape(self.capacities.shape)
+            prices = np.maximum(of_capacity, 0.0) / self.capacity_units
         return StochasticPlan(market=self, form=form, policy=decoded_policy(self, values, form), prices=prices)
 
     def encode(self, plan: StochasticPlan, form: str = "decoupled") -> Floats:

@@ -97,13 +97,11 @@ class StochasticPlan:
 
     def to_svg(self, path: str | PathLike[str] | None = None) -> str:
         """Return expected amounts over rounds, with the prices if there are any, as a picture; write it to `path`."""
-        from ...files import write_text
+        from ...files import written
         from ...plotting.allocation import picture
 
-        text = picture(self.expected_amounts, self.prices, self.expected_amounts.sum(axis=(1, 2)), buyer="job")
-        if path is not None:
-            write_text(path, text)
-        return text
+        amounts = self.expected_amounts
+        return written(picture(amounts, self.prices, amounts.sum(axis=(1, 2)), buyer="job"), path)
 
     def job_occupancy(self, job: int) -> Floats:
         """Return the probability of each round's state and action of one job, shape (T, S, A)."""

@@ -36,14 +36,10 @@ class Process:
         Amount of each resource that an action takes.
     allowed : ndarray of bool, shape (T, A)
         Whether the action by itself fits the capacity of the round.
-    initial : ndarray of float, shape (S,)
-        Probability of each state in the first round.
-    utilities : ndarray of float, shape (n, A, S)
-        Utility of a round of each action in each state, by job.
-    action, origin, target : ndarray of int, shape (E,)
-        Action, old state and new state of each transition of positive probability.
-    chance : ndarray of float, shape (E,)
-        Probability of each transition.
+    initial, utilities : ndarray of float, shape (S,) and (n, A, S)
+        Probability of each state in the first round; utility of a round of each action in each state, by job.
+    action, origin, target, chance : ndarray, shape (E,)
+        Action, old state, new state and probability of each possible transition.
     """
 
     jobs: Indices
@@ -102,9 +98,7 @@ class Process:
         value = np.zeros(states)
         for allowed in self.allowed[::-1]:
             later = np.bincount(
-                self.action * states + self.origin,
-                weights=self.chance * value[self.target],
-                minlength=actions * states,
+                self.action * states + self.origin, weights=self.chance * value[self.target], minlength=actions * states
             )
             value = (worth + later.reshape(actions, states))[allowed].max(axis=0)
         return float(self.initial @ value)
@@ -130,12 +124,7 @@ def own_process(chain: JobChain, job: int, capacities: Floats) -> Process:
 def joint_process(chains: Sequence[JobChain], capacities: Floats) -> Process:
     """Return the product of all jobs: its states and the joint actions that fit some round's capacity.
 
-    States count in C order: the last job's state runs fastest.
-
-    Raises
-    ------
-    UnsupportedProblem
-        With the number of product states, if the product is too large.
+    States count in C order: the last job's state runs fastest. Raises UnsupportedProblem if the product is too large.
     """
     rounds = capacities.shape[1]
     states = math.prod(chain.num_states for chain in chains)

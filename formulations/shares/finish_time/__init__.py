@@ -1,5 +1,1 @@
 """Finish-time fairness on several GPU types, after Themis as Gavel states it."""
-
-from .problem import FinishTimeFairness
-
-__all__ = ["FinishTimeFairness"]

@@ -15,15 +15,7 @@ MOST_STEPS = 100
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Speeds and costs of jobs as functions of a level rho of fairness; see `FinishTimeFairness` for the data.
-
-    Attributes
-    ----------
-    rates : ndarray of float, shape (N, K)
-    gangs : ndarray of int, shape (N,)
-    gpus : ndarray of int, shape (K,)
-    steps, elapsed_s, isolated_s : ndarray of float, shape (N,)
-    """
+    """Speeds and costs of jobs as functions of a level rho of fairness; see `FinishTimeFairness` for the data."""
 
     rates: Floats
     gangs: Indices
@@ -69,7 +61,7 @@ class Levels:
             unit = self.gangs * prices[0] / self.fastest
             shares[:, 0] = speed / self.fastest
             return unit * speed, np.where(busy, unit, 0.0), shares
-        from .kernels import cheapest_mixes
+        from ..kernels import cheapest_mixes
 
         costs, growth = np.zeros(len(speed)), np.zeros(len(speed))
         cheapest_mixes(speed, self.rates, self.gangs, prices, costs, growth, shares)
@@ -98,13 +90,10 @@ class Levels:
             fall = float(falls[np.isfinite(falls)].sum())
             step = excess / fall if fall > 0 else 0.0
             # Accept the step if the new level is infeasible too, or feasible by no more than rounding.
-            if not step > 4e-16 * level or not self._costs_more(level + step, prices, 1.0 - 1e-14):
+            if not step > 4e-16 * level or not self.cheapest(level + step, prices)[0].sum() >= 1.0 - 1e-14:
                 break
             level += step
         return level
-
-    def _costs_more(self, level: float, prices: Floats, than: float) -> bool:
-        return float(self.cheapest(level, prices)[0].sum()) >= than
 
     @cached_property
     def bracket(self) -> tuple[float, float]:

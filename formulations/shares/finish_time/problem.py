@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from ...arrays import Floats, Indices
-from ...checks import as_reals, same_length
+from ...checks import as_reals, refuse, same_length, store_checked
 from ...errors import InvalidInput
 from ...program.builder import ProgramBuilder
 from ...program.data import ProblemClass, Residuals
@@ -83,33 +83,22 @@ class FinishTimeFairness(SharePolytope):
     sense = "min"
     reference: ClassVar[str] = "Narayanan et al., Gavel, OSDI 2020, Section 4.2; Mahajan et al., Themis, NSDI 2020"
     forms = ("tangents",)
+    _declared_class = ProblemClass.LP
 
     def __post_init__(self) -> None:
-        self._set_polytope(self.rates, self.gangs, self.gpus, runs=False)
-        put = self.__dict__.__setitem__
-        for name in ("steps", "elapsed_s", "isolated_elapsed_s"):
-            put(name, as_reals(name, getattr(self, name), minimum=0.0))
-        put("isolated_rates", as_reals("isolated_rates", self.isolated_rates, above=0.0))
-        same_length(
-            steps=self.steps,
-            elapsed_s=self.elapsed_s,
-            isolated_elapsed_s=self.isolated_elapsed_s,
-            isolated_rates=self.isolated_rates,
-            rates=self.rates,
-        )
-        stuck = ~self.runnable.any(axis=1) & (self.steps > 0)
-        if stuck.any():
-            at = int(np.flatnonzero(stuck)[0])
-            raise InvalidInput("rates", 0.0, "the job can run on no type of GPU", index=at)
+        self._check_polytope(runs=False)
+        history = ("steps", "elapsed_s", "isolated_elapsed_s")
+        store_checked(self, as_reals, *history, minimum=0.0)
+        store_checked(self, as_reals, "isolated_rates", above=0.0)
+        same_length(**{name: getattr(self, name) for name in (*history, "isolated_rates", "rates")})
+        fastest = self.rates.max(axis=1)
+        refuse("rates", (fastest == 0) & (self.steps > 0), fastest, "the job can run on no type of GPU")
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             bad = ~((self.isolated_s > 0) & np.isfinite(self.isolated_s) & np.isfinite(self.levels.at_best))
         if bad.any():
             at = int(np.flatnonzero(bad)[0])
-            why = (
-                "a job without steps left needs a positive isolated_elapsed_s"
-                if self.isolated_s[at] == 0
-                else "its time is out of range"
-            )
+            needs = "a job without steps left needs a positive isolated_elapsed_s"
+            why = needs if self.isolated_s[at] == 0 else "its time is out of range"
             raise InvalidInput("steps", float(self.steps[at]), why, index=at)
 
     @cached_property
@@ -143,11 +132,6 @@ class FinishTimeFairness(SharePolytope):
         """
         self.check_plan(plan)
         return max(self.levels.bracket[0], self.levels.proved(self.prices_of(plan)))
-
-    def class_of(self, form: str | None = None) -> ProblemClass:
-        """Return LP."""
-        self.check_form(form)
-        return ProblemClass.LP
 
     def program(self, form: str = "tangents") -> Program:
         """Return a linear relaxation: minimise the level, with job speeds above tangents of the required speeds."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import equipoise as eq
 from equipoise.formulations.window import kernels as window_kernels
 from equipoise.formulations.window.check import Fault, regimes_of, schedule_faults
-from equipoise.formulations.window.packing import scheduled, settled
+from equipoise.formulations.window.plan import scheduled, settled
 from equipoise.validation.strategies.programs import windows
 
 PENALTIES = st.sampled_from([0.0, 0.5])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import equipoise as eq
 from equipoise.formulations.window import programs as window_programs
 from equipoise.formulations.window.check import schedule_faults
-from equipoise.formulations.window.packing import scheduled
+from equipoise.formulations.window.plan import scheduled
 from equipoise.validation.oracles.window import schedules
 from equipoise.validation.strategies.programs import windows
 

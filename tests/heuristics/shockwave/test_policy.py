@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from equipoise.formulations.errors import InvalidInput
 from equipoise.formulations.window.check import schedule_faults
-from equipoise.formulations.window.packing import scheduled
+from equipoise.formulations.window.plan import scheduled
 from equipoise.formulations.window.problem import ScheduleWindow
-from equipoise.heuristics.prediction.window_jobs import window_job
+from equipoise.heuristics.prediction.predictors import window_job
 from equipoise.heuristics.shockwave.artifact import ArtifactPolicy, released_prediction
 from equipoise.heuristics.shockwave.artifact_programs import ArtifactJobs, conserve_work, counts_program
 from equipoise.heuristics.shockwave.jobs import JobReader

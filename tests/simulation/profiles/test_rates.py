@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from shared_data import SHOCKWAVE
 
 import equipoise as eq
-from equipoise.simulation import CriticalEpochs, Profiles, Trace, exclusive_s
-from equipoise.simulation.traces import trajectory
+from equipoise.simulation import CriticalEpochs, Profiles, Trace, exclusive_s, trajectory
 
 DATA = SHOCKWAVE
 published = pytest.mark.skipif(not DATA.is_dir(), reason="the published profiles are not beside this checkout")
