@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...formulations.window.problem import ScheduleWindow
-from ..theorems.proof import TheoryMissing
+from ..theorems.symbols import TheoryMissing
 from .checks import CheckedStatement, check_market, check_stochastic, check_window
 
 if TYPE_CHECKING:

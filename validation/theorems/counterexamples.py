@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .proof import Argument, Proof, load_sympy
+from .proof import Argument, Proof
+from .symbols import sp
 
 
 def product_needs_budgets(budgets: tuple[int, int] = (3, 1)) -> Proof:
     """Refute Appendix E as printed: without budgets as powers, the optimum need not minimise the product of ratios."""
-    sp = load_sympy()
     x = sp.Symbol("x", positive=True)
     B = tuple(sp.Integer(each) for each in budgets)
     proof = Argument()
@@ -30,7 +30,6 @@ def ratios_are_not_finish_times(work: Any = None) -> Proof:
 
     `work` is that of each of two identical jobs on one GPU over two rounds.
     """
-    sp = load_sympy()
     work = sp.Rational(1, 2) if work is None else sp.sympify(work)
     one, two = sp.symbols("U_1 U_2", positive=True)
     proof = Argument()
@@ -53,7 +52,6 @@ def ratios_are_not_finish_times(work: Any = None) -> Proof:
 
 def window_is_no_equilibrium(progress: Any = None) -> Proof:
     """Refute Appendix G.1: past `progress` makes the window's optimum no equilibrium."""
-    sp = load_sympy()
     x = sp.Symbol("x", positive=True)
     progress = sp.Rational(1, 2) if progress is None else sp.sympify(progress)
     proof = Argument()
@@ -70,7 +68,6 @@ def window_is_no_equilibrium(progress: Any = None) -> Proof:
 
 def _best_of_two(proof: Argument, budgets: tuple[Any, Any], first: Any, second: Any) -> Any:
     """Prove where ``B_1 log U_1 + B_2 log U_2`` is largest, for utilities linear in the first buyer's x of one good."""
-    sp = load_sympy()
     (x,) = first.free_symbols
     welfare = budgets[0] * sp.log(first) + budgets[1] * sp.log(second)
     (best,) = sp.solve(sp.diff(welfare, x), x)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .proof import Argument, Proof, load_sympy
+from .proof import Argument, Proof
+from .symbols import integers, nonnegative, positive, sp
 
 LEONTIEF = "Shockwave, Appendix D"
 MARKET = "Shockwave, Theorem C.1; Eisenberg and Gale 1959"
@@ -15,11 +16,9 @@ def leontief_conditions(constraint: Any = 1) -> Proof:
 
     `constraint` multiplies what a level takes of a resource in the Lagrangian.
     """
-    sp = load_sympy()
-    i, j, t, m, n, N, J, T = _integers("i j t m n N J T")
-    B, a, c = _positive("B"), _nonnegative("a"), _positive("c")
-    p, r, U, z = _nonnegative("p"), _nonnegative("r"), _positive("U"), _nonnegative("z")
-    y, s = _nonnegative("y"), _nonnegative("s")
+    i, j, t, m, n, N, J, T = integers("i j t m n N J T")
+    B, c, U = positive("B c U")
+    a, p, r, z, y, s = nonnegative("a p r z y s")
 
     def used(level: Any) -> Any:
         return sp.Sum(a[i, j, t] * level[i, t], (i, 1, N))
@@ -67,18 +66,11 @@ def leontief_conditions(constraint: Any = 1) -> Proof:
 
 def prices_are_duals(degree: Any = 1, slack: Any = 0) -> Proof:
     """Prove that at the duals of the capacities no buyer can afford more, if Euler's identity is of `degree` one."""
-    sp = load_sympy()
-    k, K = _integers("k K")
-    B, U, value, below = sp.symbols("B U V kappa", positive=True)
-    money = sp.Symbol("m", nonnegative=True)
-    below = sp.Symbol("kappa", nonnegative=True)
-    x, y, g, d, p = (
-        _nonnegative("x"),
-        _nonnegative("y"),
-        sp.IndexedBase("g", real=True),
-        _nonnegative("d"),
-        _nonnegative("p"),
-    )
+    k, K = integers("k K")
+    B, U, value = sp.symbols("B U V", positive=True)
+    money, below = sp.symbols("m kappa", nonnegative=True)
+    x, y, d, p = nonnegative("x y d p")
+    g = sp.IndexedBase("g", real=True)
 
     def total(f: Any) -> Any:
         return sp.Sum(f, (k, 1, K))
@@ -112,11 +104,10 @@ def prices_are_duals(degree: Any = 1, slack: Any = 0) -> Proof:
 
 def leontief_prices_are_duals(levels: Any = 1) -> Proof:
     """Prove the same of Leontief utilities, which have no slopes; `levels` multiplies what y's levels are worth."""
-    sp = load_sympy()
-    j, t, J, T = _integers("j t J T")
+    j, t, J, T = integers("j t J T")
     B, U = sp.symbols("B U", positive=True)
     money = sp.Symbol("m", nonnegative=True)
-    a, p, r, z, y, more = (_nonnegative(name) for name in ("a", "p", "r", "z", "y", "b"))
+    a, p, r, z, y, more = nonnegative("a p r z y b")
     unit_cost = sp.Sum(a[j, t] * p[j, t], (j, 1, J))
     bought = sp.Sum(p[j, t] * (a[j, t] * y[t] + more[j, t]), (j, 1, J), (t, 1, T))
     waste = sp.Sum(p[j, t] * more[j, t], (j, 1, J), (t, 1, T))
@@ -145,10 +136,9 @@ def leontief_prices_are_duals(levels: Any = 1) -> Proof:
 
 def budgets_clear(degree: Any = 1) -> Proof:
     """Prove that budgets are spent and goods sold, if Euler's identity is of `degree` one."""
-    sp = load_sympy()
-    i, k, N, K = _integers("i k N K")
-    B, U, p, c, x = _positive("B"), _positive("U"), _nonnegative("p"), _positive("c"), _nonnegative("x")
-    g = sp.IndexedBase("g", real=True)
+    i, k, N, K = integers("i k N K")
+    B, U, c = positive("B U c")
+    p, x, g = *nonnegative("p x"), sp.IndexedBase("g", real=True)
     bought = sp.Sum(p[k] * x[i, k], (k, 1, K))
     sold = sp.Sum(p[k] * sp.Sum(x[i, k], (i, 1, N)), (k, 1, K))
     priced = sp.Sum(p[k] * c[k], (k, 1, K))
@@ -169,10 +159,9 @@ def budgets_clear(degree: Any = 1) -> Proof:
 
 def prices_bound_welfare(priced_at: Any = 1) -> Proof:
     """Prove that prices at which all goods cost `priced_at` times all budgets bound Nash welfare."""
-    sp = load_sympy()
-    i, k, N, K = _integers("i k N K")
-    B, e, m, p, c = _positive("B"), _positive("e"), _positive("m"), _nonnegative("p"), _positive("c")
-    x, s, lam, gam = _nonnegative("x"), _nonnegative("s"), _nonnegative("l"), _nonnegative("g")
+    i, k, N, K = integers("i k N K")
+    B, e, m, c = positive("B e m c")
+    p, x, s, lam, gam = nonnegative("p x s l g")
     logs = sp.IndexedBase("v", real=True)
     proof = Argument()
     _logarithm(proof)
@@ -205,10 +194,10 @@ def prices_bound_welfare(priced_at: Any = 1) -> Proof:
 
 def gap_bounds_the_mean(scale: Any = None) -> Proof:
     """Prove that a gap bounds utilities: their mean is within exp(-gap) of the best. `scale` divides the gap."""
-    sp = load_sympy()
-    i, N = _integers("i N")
-    B, U, V, total = _positive("B"), _positive("U"), _positive("V"), sp.Symbol("B", positive=True)
-    bound, least, gap = sp.Symbol("D", real=True), sp.Symbol("delta", nonnegative=True), sp.Symbol("g", real=True)
+    i, N = integers("i N")
+    B, U, V = positive("B U V")
+    total, least = sp.Symbol("B", positive=True), sp.Symbol("delta", nonnegative=True)
+    bound, gap = sp.symbols("D g", real=True)
     scale = total if scale is None else sp.sympify(scale)
 
     def welfare(utility: Any) -> Any:
@@ -232,21 +221,8 @@ def gap_bounds_the_mean(scale: Any = None) -> Proof:
 
 def _logarithm(proof: Argument) -> None:
     """Prove ``log v <= v - 1``: as an integral of something nonnegative, above 1 and below."""
-    sp = load_sympy()
     d, u = sp.symbols("d u", nonnegative=True)
     for name, v, integrand in (("v = 1 + d", 1 + d, u / (1 + u)), ("v = 1/(1 + d)", 1 / (1 + d), u / (1 + u) ** 2)):
         proof.equal(f"log v <= v - 1, {name}: the difference is 0 at d = 0", (v - 1 - sp.log(v)).subs(d, 0), 0)
         proof.equal("its derivative in d", sp.diff(v - 1 - sp.log(v), d), integrand.subs(u, d))
         proof.at_least("which is nowhere negative", integrand.subs(u, d), 0)
-
-
-def _integers(names: str) -> Any:
-    return load_sympy().symbols(names, integer=True, positive=True)
-
-
-def _positive(name: str) -> Any:
-    return load_sympy().IndexedBase(name, positive=True)
-
-
-def _nonnegative(name: str) -> Any:
-    return load_sympy().IndexedBase(name, nonnegative=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .proof import Argument, Proof, load_sympy
+from .proof import Argument, Proof
+from .symbols import integers, nonnegative, positive, sp
 
 ENVY = "Shockwave, Section 4.2; Varian 1974"
 PROPORTIONAL = "Steinhaus 1948; Shockwave, Section 4.2"
@@ -18,9 +19,8 @@ def sharing_incentive(share: Callable[[Any, Any, Any], Any] | None = None) -> Pr
 
     `share` takes the buyer's budget, the sum of all, and N.
     """
-    sp = load_sympy()
-    N = sp.Symbol("N", integer=True, positive=True)
-    total, c = sp.Symbol("B", positive=True), sp.IndexedBase("c", positive=True)
+    N = integers("N")
+    total, c = sp.Symbol("B", positive=True), positive("c")
     budget = total / N
     part = 1 / N if share is None else share(budget, total, N)
     return _affords(
@@ -36,8 +36,7 @@ def sharing_incentive(share: Callable[[Any, Any, Any], Any] | None = None) -> Pr
 
 def proportionality(share: Callable[[Any, Any, Any], Any] | None = None) -> Proof:
     """Prove that everyone gets a part B_i/B of the utility of everything; `share` is another part of it."""
-    sp = load_sympy()
-    N = sp.Symbol("N", integer=True, positive=True)
+    N = integers("N")
     budget, total = sp.symbols("B_i B", positive=True)
     part = budget / total if share is None else share(budget, total, N)
     return _affords(
@@ -46,14 +45,13 @@ def proportionality(share: Callable[[Any, Any, Any], Any] | None = None) -> Proo
         PROPORTIONAL,
         budget=budget,
         part=part,
-        goods=sp.IndexedBase("c", positive=True),
+        goods=positive("c"),
         money=total,
     )
 
 
 def envy_freeness(scale: Callable[[Any, Any], Any] | None = None) -> Proof:
     """Prove that no buyer prefers another's goods, scaled by the budgets; `scale` is another scaling of B_i and B_j."""
-    sp = load_sympy()
     budget, other = sp.symbols("B_i B_j", positive=True)
     factor = budget / other if scale is None else scale(budget, other)
     return _affords(
@@ -62,16 +60,15 @@ def envy_freeness(scale: Callable[[Any, Any], Any] | None = None) -> Proof:
         ENVY,
         budget=budget,
         part=factor,
-        goods=sp.IndexedBase("x_j", nonnegative=True),
+        goods=nonnegative("x_j"),
         money=other,
     )
 
 
 def _affords(what: str, statement: str, source: str, *, budget: Any, part: Any, goods: Any, money: Any) -> Proof:
     """Prove that buyer i can pay for a `part` of `goods`, which cost `money`, and so has no less than their utility."""
-    sp = load_sympy()
-    k, K = sp.symbols("k K", integer=True, positive=True)
-    p = sp.IndexedBase("p", nonnegative=True)
+    k, K = integers("k K")
+    p = nonnegative("p")
     have, value, whole = sp.symbols("U V W", positive=True)
     short = sp.Symbol("kappa", nonnegative=True)
     proof = Argument()
@@ -90,9 +87,8 @@ def _affords(what: str, statement: str, source: str, *, budget: Any, part: Any, 
 
 def finish_time_product(weighted: bool = True) -> Proof:
     """Prove Appendix E, put right: the optimum minimises ``prod_i rho_i^B_i``; without the powers if not `weighted`."""
-    sp = load_sympy()
-    i, N = sp.symbols("i N", integer=True, positive=True)
-    B, equal, U, V = (sp.IndexedBase(name, positive=True) for name in ("B", "E", "U", "V"))
+    i, N = integers("i N")
+    B, equal, U, V = positive("B E U V")
     power = B[i] if weighted else sp.Integer(1)
     gap = sp.Symbol("delta", nonnegative=True)
 
