@@ -15,16 +15,8 @@ DEFAULT_CLUSTER = "tacc"
 def named_profiles(folder: str, cluster: str | None) -> Profiles:
     """Return the profiles of a folder, or the package's own for "builtin", which are of no particular cluster.
 
-    Parameters
-    ----------
-    folder : str
-    cluster : str or None
-        The cluster whose throughputs to read, only with a folder; None: the default cluster.
-
-    Raises
-    ------
-    CommandError
-        If a file is missing from the folder, or a cluster is named with the package's own profiles.
+    The cluster is the one whose throughputs to read, only with a folder; None: the default cluster. A file missing from
+    the folder, and a cluster named with the package's own profiles, are a CommandError.
     """
     if folder == BUILTIN:
         if cluster is not None:

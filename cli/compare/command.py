@@ -18,9 +18,20 @@ from ..files import check_target, write_text
 from ..json_text import json_text
 from ..options import Cluster, Json, SkipWide, deferred
 from ..progress import QUIET_S, CountProgress
-from ..simulate.config import SimulationConfig, check_engine, read_config
+from ..simulate.config import (
+    EngineName,
+    Gpus,
+    Jobs,
+    ProfileFolder,
+    Rules,
+    Seed,
+    SimulationConfig,
+    Sort,
+    TraceName,
+    check_engine,
+    read_config,
+)
 from ..simulate.folder import check_folder, csv_text, write_folder
-from ..simulate.options import EngineName, Gpus, Jobs, ProfileFolder, Rules, Seed, Sort, TraceName
 from ..simulate.policy_spec import PolicySpec, read_policies
 from ..simulate.run import FinishedRun
 from .comparison import Comparison, table_rows
@@ -61,12 +72,7 @@ def compare_command(
 ) -> int:
     """Run several policies on one trace, and set them side by side.
 
-    Raises
-    ------
-    EquipoiseError
-        For bad input, or if a policy fails.
-    KeyboardInterrupt
-        After a line on standard error that names the results on disk.
+    Ctrl-C ends it after a line on standard error that names the results on disk.
     """
     check_engine(engine)
     if workers is not None:
@@ -104,12 +110,7 @@ def default_policies(engine: str | None) -> Sequence[str]:
 class Targets:
     """Where results are written, as soon as each policy is finished.
 
-    Attributes
-    ----------
-    folder : Path or None
-        Folder for tables, page and summary, and a folder in it for each policy.
-    page : Path or None
-        File for the page.
+    The folder is for tables, page and summary, and for a folder of each policy; `page` is a file.
     """
 
     folder: Path | None

@@ -13,12 +13,10 @@ from ..errors import OK, CommandError
 from ..json_text import json_text
 from ..options import Cluster, Json, SkipWide, deferred
 from ..progress import QUIET_S, CountProgress
-from .config import check_engine, read_config
-from .document import document
+from .config import EngineName, Gpus, Jobs, ProfileFolder, Rules, Seed, Sort, TraceName, check_engine, read_config
 from .folder import check_folder, write_folder, write_partial
-from .options import EngineName, Gpus, Jobs, ProfileFolder, Rules, Seed, Sort, TraceName
 from .policy_spec import PolicySpec, read_policies
-from .run import run_policy
+from .run import document, run_policy
 from .summary import print_summary
 
 
@@ -45,12 +43,7 @@ def simulate_command(
 ) -> int:
     """Run one policy on a trace, and report how long and how fair it was.
 
-    Raises
-    ------
-    EquipoiseError
-        For bad input, or a policy that fails.
-    KeyboardInterrupt
-        After writing the jobs that had ended, with a line on standard error.
+    Ctrl-C ends it after writing the jobs that had ended, with a line on standard error.
     """
     check_engine(engine)
     spec = _one_policy(policy, seed, engine)

@@ -24,14 +24,7 @@ _MARKS = {"proved": "\N{CHECK MARK}", "held": "\N{CHECK MARK}", "reported": "\N{
 
 
 def render(verdicts: Sequence[Verdict], command: str) -> str:
-    """Return the page as text; it needs neither a network nor a library.
-
-    Parameters
-    ----------
-    verdicts : sequence of Verdict
-    command : str
-        What repeats the run.
-    """
+    """Return the page as text, which needs neither a network nor a library; `command` repeats the run."""
     failing = [verdict for verdict in verdicts if verdict.fails]
     complete = all(verdict.verdict != "not checked" for verdict in verdicts)
     title = "Everything promised holds" if complete else "Everything promised that was checked holds"
