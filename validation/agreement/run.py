@@ -29,12 +29,8 @@ FEASIBILITY_TOL = 1e-6
 OPEN_SHARE = 0.01
 
 
-def _planted(wanted: ProblemClass) -> Callable[[np.random.Generator], Known]:
-    return lambda rng: planted(rng, wanted, str(rng.choice(senses(wanted))))  # type: ignore[arg-type]
-
-
-def _enumerated(wanted: ProblemClass) -> Callable[[np.random.Generator], Known]:
-    return lambda rng: enumerated(rng, wanted, str(rng.choice(senses(wanted))))  # type: ignore[arg-type]
+def _drawn_by(draw: Callable[..., Known], wanted: ProblemClass) -> Callable[[np.random.Generator], Known]:
+    return lambda rng: draw(rng, wanted, str(rng.choice(senses(wanted))))
 
 
 def _time_indexed(rng: np.random.Generator) -> Known:
@@ -49,14 +45,14 @@ def _counts(rng: np.random.Generator) -> Known:
 
 #: What is drawn, by the name of its kind; the optimum is planted or enumerated, or nan: the best that was found.
 KINDS: dict[str, Callable[[np.random.Generator], Known | KnownMarket]] = {
-    "planted LP": _planted(ProblemClass.LP),
-    "planted MILP": _planted(ProblemClass.MILP),
-    "enumerated MILP": _enumerated(ProblemClass.MILP),
+    "planted LP": _drawn_by(planted, ProblemClass.LP),
+    "planted MILP": _drawn_by(planted, ProblemClass.MILP),
+    "enumerated MILP": _drawn_by(enumerated, ProblemClass.MILP),
     "window time_indexed": _time_indexed,
     "window counts": _counts,
-    "planted LOG": _planted(ProblemClass.LOG),
-    "planted MILOG": _planted(ProblemClass.MILOG),
-    "enumerated MILOG": _enumerated(ProblemClass.MILOG),
+    "planted LOG": _drawn_by(planted, ProblemClass.LOG),
+    "planted MILOG": _drawn_by(planted, ProblemClass.MILOG),
+    "enumerated MILOG": _drawn_by(enumerated, ProblemClass.MILOG),
     **MARKET_KINDS,
 }
 
@@ -154,19 +150,22 @@ def agreement(
     for done, (kind, known) in enumerate(_drawn(chosen, count, seed)):
         if on_program is not None:
             on_program(done, total)
+        problem = known.market if isinstance(known, KnownMarket) else known.program
         results = {}
         for name in who:
-            backend = find_backend(name)
-            if not accepts(backend, ProblemInfo(known.problem)):
+            if not accepts(find_backend(name), ProblemInfo(problem)):
                 continue
             if isinstance(known, KnownMarket) and not takes_part(name, done % count):
                 continue
             tally = tallies.setdefault((kind, name), Tally(kind, name))
             tally.drawn = done % count
-            result = _solved(known.problem, name, tally, rel_gap)
+            result = _solved(problem, name, tally, rel_gap)
             if result is not None:
                 results[name] = result
-        best = _best(known, list(results.values()))
+        best = known.optimum
+        if best is not None and math.isnan(best):
+            reached = (result.objective for result in results.values() if result.objective is not None)
+            best = max(reached, key=lambda objective: problem.sign * objective, default=None)
         for name, result in results.items():
             _compare(tallies[kind, name], result, known, best, rel_gap)
     return list(tallies.values())
@@ -188,13 +187,6 @@ def _solved(problem: Any, name: str, tally: Tally, rel_gap: float) -> Result[Any
     finally:
         tally.programs += 1
         tally.seconds += time.perf_counter() - started
-
-
-def _best(known: Known | KnownMarket, results: list[Result[Any]]) -> float | None:
-    if known.optimum is None or not math.isnan(known.optimum):
-        return known.optimum
-    best = max if known.problem.sense == "max" else min
-    return best((result.objective for result in results if result.objective is not None), default=None)
 
 
 def _compare(tally: Tally, result: Result[Any], known: Known | KnownMarket, best: float | None, rel_gap: float) -> None:
@@ -221,7 +213,7 @@ def _compare(tally: Tally, result: Result[Any], known: Known | KnownMarket, best
 def _trouble(result: Result[Any], known: Known, best: float | None, rel_gap: float) -> str:
     """Return what is wrong with a result of a program; empty if nothing is."""
     program = known.program
-    sign = 1.0 if program.sense == "max" else -1.0
+    sign = program.sign
     if best is None:
         wrong = result.termination.reason is not Reason.INFEASIBLE
         return f"{result.termination}, though nothing is feasible" if wrong else ""

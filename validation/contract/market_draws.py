@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from ...formulations.arrays import Floats
 from ...formulations.markets.fisher import FisherMarket
@@ -31,21 +32,10 @@ COSTS = (0.5, 1.0, 2.0, 3.0)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KnownMarket:
-    """A market and what is known of its equilibrium.
-
-    Attributes
-    ----------
-    optimum : float
-        The greatest Nash welfare; nan if it is not known.
-    """
+    """A market, and the greatest Nash welfare as its `optimum`; nan if it is not known."""
 
     market: Market
     optimum: float
-
-    @property
-    def problem(self) -> Market:
-        """The market."""
-        return self.market
 
 
 def random_market(rng: np.random.Generator, kind: str) -> Market:
@@ -217,8 +207,6 @@ def _market(
     if kind == STATIC:
         utilities: Any = data[:, :, 0]
         if rng.random() < 0.25:
-            from scipy.sparse import csr_array
-
             utilities = csr_array(utilities)
         given = given if given is None else given[:, 0]
         return FisherMarket(utilities, budgets, given)

@@ -63,9 +63,8 @@ def own_options(check: Check, kind: Kind) -> None:
     problem, name = sample(check.rng(), kind), check.backend.name
     for own in ({"no_such_option_of_any_solver": 1}, {"": 1}):
         check.refused(problem, f"the own option {own}, which does not exist", backend_options={name: own})
-    other = next(
-        each for each in ("scipy", "highs", "gurobi") if each != name and each not in check.backend.delegates_to
-    )
+    own_names = (name, *check.backend.delegates_to)
+    other = next(each for each in ("scipy", "highs", "gurobi") if each not in own_names)
     check.refused(problem, "options of another backend", backend_options={other: {"presolve": "off"}})
 
 

@@ -46,20 +46,10 @@ class Known:
     duals: Floats | None = None
     reduced_costs: Floats | None = None
 
-    @property
-    def problem(self) -> Program:
-        """The program."""
-        return self.program
-
 
 def senses(wanted: ProblemClass) -> tuple[Sense, ...]:
     """Return the senses that a program of this class can have."""
     return ("max",) if wanted in LOGARITHMIC else ("max", "min")
-
-
-def sign_of(program: Program) -> float:
-    """Return 1.0 for a maximisation, -1.0 for a minimisation."""
-    return 1.0 if program.sense == "max" else -1.0
 
 
 def dense(
@@ -163,9 +153,7 @@ def planted(
     whole = (rng.random(columns) < 0.7) & (wanted in INTEGER)
     whole[0] = wanted in INTEGER
     build = ProgramBuilder(sense=sense)
-    x = build.add_columns(
-        "x", (columns,), lower=values - gap_below, upper=values + gap_above, integer=whole
-    )  # fmt: skip
+    x = build.add_columns("x", (columns,), lower=values - gap_below, upper=values + gap_above, integer=whole)
     used = np.nonzero(matrix)
     build.add_rows(
         "row", (len(matrix),), terms=[(used[0], x[used[1]], matrix[used])],
@@ -212,11 +200,8 @@ def enumerated(rng: np.random.Generator, wanted: ProblemClass, sense: Sense) -> 
     feasible = points[((activity >= low) & (activity <= high)).all(axis=1)]
     best = max if sense == "max" else min
     found = best((program.objective_at(each) for each in feasible), default=None)
-    return (
-        Known(program=program, optimum=None)
-        if found is None
-        else _away_from_zero(Known(program=program, optimum=0.0), found)
-    )
+    known = Known(program=program, optimum=None)
+    return known if found is None else _away_from_zero(known, found)
 
 
 def knapsack(rng: np.random.Generator, wanted: ProblemClass, items: int = 24) -> Known:
@@ -305,10 +290,8 @@ def whole_goods(rng: np.random.Generator) -> Known:
     build.add_logs(budgets, terms=[(np.arange(2)[:, None], x, worth)], offsets=[1.0, 0.0])
     program = build.program()
     shares = (np.array(share, dtype=np.float64) for share in product(*(range(each + 1) for each in supply)))
-    return Known(
-        program=program,
-        optimum=max(program.objective_at(np.concatenate([share, supply - share])) for share in shares),
-    )
+    optimum = max(program.objective_at(np.concatenate([share, supply - share])) for share in shares)
+    return Known(program=program, optimum=optimum)
 
 
 def _away_from_zero(known: Known, optimum: float) -> Known:
