@@ -51,8 +51,9 @@ class Improvement:
 def dominating(state: MarketState, time_limit: float) -> Improvement:
     """Search for an allocation worse for no buyer and better for some, by a linear program or by prices."""
     market = state.market
+    assert isinstance(market, FisherMarket | VolatileFisherMarket)
     family = market.family if isinstance(market, VolatileFisherMarket) else "linear"
-    if family in ("linear", "leontief") and _program_columns(market) <= LARGEST_PROGRAM:
+    if family in ("linear", "leontief") and market.program_size() // 2 <= LARGEST_PROGRAM:
         try:
             return _by_program(state, time_limit)
         except EquipoiseError:  # numbers that no program can hold, or no solver
@@ -60,11 +61,6 @@ def dominating(state: MarketState, time_limit: float) -> Improvement:
     if family == "leontief" or (isinstance(market, FisherMarket) and market.is_sparse):
         return Improvement(allocation=None, bound=math.inf)
     return _by_prices(state, time_limit)
-
-
-def _program_columns(market: Market) -> int:
-    assert isinstance(market, FisherMarket | VolatileFisherMarket)
-    return market.program_size() // 2
 
 
 def _by_program(state: MarketState, time_limit: float) -> Improvement:

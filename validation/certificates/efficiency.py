@@ -82,11 +82,9 @@ def _shortfall(state: MarketState) -> tuple[float, Any, str]:
     gain = (result.objective - welfare) / state.market.total_budget
     if gain <= state.required_gap:
         return min(gap, proved), None, "no better one found"
-    words = (
-        f"another has {math.exp(gain):.6g} times the mean utility"
-        if gain < 700
-        else "another gives everybody something"
-    )
+    words = "another gives everybody something"
+    if gain < 700:
+        words = f"another has {math.exp(gain):.6g} times the mean utility"
     return min(gap, proved), result.plan.allocation, words
 
 

@@ -14,7 +14,7 @@ from ...formulations.markets.market import Market
 from ...formulations.markets.volatile import VolatileFisherMarket
 from .check_result import CheckResult, Witness
 from .efficiency import maximal_nash_welfare, pareto_optimality, shortfall
-from .market_state import MarketState
+from .market_state import MarketState, place_of_most
 from .property_check import property_check
 
 __all__ = [
@@ -74,7 +74,7 @@ def envy_freeness(state: MarketState) -> CheckResult:
         allowed = 1.0 - floor[buyers, None] / ceiling[others] + state.rounding
         lacks[buyers[:, None] == others] = 0.0
         times = np.where(np.isnan(lacks), np.inf, lacks) / allowed
-        i, j = np.unravel_index(int(np.argmax(times)), times.shape)
+        i, j = place_of_most(times)
         if times[i, j] > worst:
             worst, violation, tolerance = times[i, j], lacks[i, j], allowed[i, j]
             words = f"has {_percent(violation)} less than the other's goods would give"

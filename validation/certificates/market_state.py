@@ -77,15 +77,16 @@ class MarketState:
     @cached_property
     def trouble(self) -> Witness | None:
         """The first amount that is not finite, with which every property fails; None if all are finite."""
-        bad = ~np.isfinite(_entries(self.given))
-        if bad.any():
-            at = np.flatnonzero(bad)[0]
-            if isinstance(self.given, np.ndarray):
-                buyer, *good = (int(i) for i in np.unravel_index(at, self.given.shape))
-            else:
-                buyer, good = int(np.searchsorted(self.given.indptr, at, side="right") - 1), [self.given.indices[at]]
-            return Witness(buyer=buyer, good=index_of(good), words="the amount is not a finite number")
-        return None
+        bad = np.flatnonzero(~np.isfinite(_entries(self.given)))
+        return self.witness_of(int(bad[0]), "the amount is not a finite number") if len(bad) else None
+
+    def witness_of(self, entry: int, words: str) -> Witness:
+        """Return the witness of an entry of the given allocation: its place in C order or, if sparse, in the data."""
+        if isinstance(self.given, np.ndarray):
+            buyer, *good = np.unravel_index(entry, self.given.shape)
+        else:
+            buyer, good = np.searchsorted(self.given.indptr, entry, side="right") - 1, [self.given.indices[entry]]
+        return Witness(buyer=int(buyer), good=index_of(good), words=words)
 
     @cached_property
     def raw_prices(self) -> Floats:
@@ -279,6 +280,11 @@ def reach(shares: Floats, gap: float) -> tuple[Floats, Floats]:
 def largest_relative(violations: Floats, tolerances: Floats) -> int:
     """Return the index of the violation that is the largest multiple of its tolerance."""
     return int(np.argmax(np.where(np.isnan(violations), np.inf, violations) / tolerances))
+
+
+def place_of_most(values: Floats) -> tuple[np.intp, ...]:
+    """Return the index of the largest value."""
+    return np.unravel_index(int(np.argmax(values)), values.shape)
 
 
 def index_of(good: Any) -> int | tuple[int, ...]:

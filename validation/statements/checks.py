@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,13 +38,8 @@ NOT_PROMISED = "not promised; docs/errata.md, against Shockwave, Appendix G.1"
 class CheckedStatement:
     """The result of checking one statement on one problem.
 
-    Attributes
-    ----------
-    result : CheckResult
-    promised : bool
-        Whether the theory promises the statement; one that is not promised is only reported.
-    skipped : bool
-        Whether the statement could not be checked; the witness gives the reason.
+    A statement that the theory has not promised is only reported. One that could not be checked is skipped, and its
+    witness gives the reason.
     """
 
     result: CheckResult
@@ -92,12 +87,9 @@ def check_stochastic(market: StochasticMarket) -> Iterator[CheckedStatement]:
         return
     assert joint.objective is not None
     scale = market.gap_scale(joint.objective)
-    yield _checked(
-        "decoupled is a relaxation: its bound is no less than the joint optimum",
-        "Shockwave, Appendix F, Eq. 6 (the joint program), relaxed",
-        joint.objective - decoupled.bound,
-        ROUNDING * scale,
-    )
+    statement = "decoupled is a relaxation: its bound is no less than the joint optimum"
+    source = "Shockwave, Appendix F, Eq. 6 (the joint program), relaxed"
+    yield _checked(statement, source, joint.objective - decoupled.bound, ROUNDING * scale)
     for name, plan in (("joint", joint.plan), ("decoupled", decoupled.plan)):
         runs = sample_runs(plan, RUNS, np.random.default_rng(0))
         reach = np.array([chain.utilities.max() for chain in market.chains]) * market.rounds
@@ -105,25 +97,14 @@ def check_stochastic(market: StochasticMarket) -> Iterator[CheckedStatement]:
         tolerance = reach * math.sqrt(math.log(2 / FALSE_ALARM) / (2 * RUNS))
         off = np.abs(runs.mean_utilities - plan.utilities)
         job = int(np.argmax(off / tolerance))
-        yield _checked(
-            f"sampled runs earn what the {name} plan expects",
-            "Shockwave, Appendix F, Eq. 6",
-            float(off[job]),
-            float(tolerance[job]),
-            Witness(buyer=job, words=f"{runs.mean_utilities[job]:.4g} against {plan.utilities[job]:.4g}"),
-        )
+        witness = Witness(buyer=job, words=f"{runs.mean_utilities[job]:.4g} against {plan.utilities[job]:.4g}")
+        statement, source = f"sampled runs earn what the {name} plan expects", "Shockwave, Appendix F, Eq. 6"
+        yield _checked(statement, source, float(off[job]), float(tolerance[job]), witness)
         share = float(runs.exceeded.any(axis=(1, 2)).mean())
         words = Witness(words=f"{share:.1%} of the runs exceed it")
-        yield CheckedStatement(
-            result=_check_result(
-                f"the {name} plan keeps the capacity on every run",
-                "by construction" if name == "joint" else "not promised: kept in expectation only",
-                share,
-                0.0,
-                words,
-            ),
-            promised=name == "joint",
-        )
+        promised = name == "joint"
+        source = "by construction" if promised else "not promised: kept in expectation only"
+        yield _checked(f"the {name} plan keeps the capacity on every run", source, share, 0.0, words, promised)
 
 
 def check_window(window: ScheduleWindow) -> Iterator[CheckedStatement]:
@@ -150,22 +131,13 @@ def check_window(window: ScheduleWindow) -> Iterator[CheckedStatement]:
     assert result.objective is not None
     same = (every.grants == plan.grants).all(axis=(1, 2))
     own = float(every.objective[same].max()) if same.any() else math.nan
-    yield _checked(
-        "the objective is that of the schedule, recomputed in fractions",
-        "Shockwave, Eq. 11",
-        abs(own - result.objective),
-        ROUNDING * (1 + abs(own)),
-    )
+    off, equation = abs(own - result.objective), "Shockwave, Eq. 11"
+    statement = "the objective is that of the schedule, recomputed in fractions"
+    yield _checked(statement, equation, off, ROUNDING * (1 + abs(own)))
     best = float(every.objective.max())
-    yield _checked(
-        "no schedule beats the bound, of all there are",
-        "Shockwave, Eq. 11",
-        best - result.bound,
-        ROUNDING * (scale + abs(best)),
-    )
-    yield _checked(
-        "conserving work costs nothing", "Shockwave, Appendix G", best - every.best, ROUNDING * (scale + abs(best))
-    )
+    rounding = ROUNDING * (scale + abs(best))
+    yield _checked("no schedule beats the bound, of all there are", equation, best - result.bound, rounding)
+    yield _checked("conserving work costs nothing", "Shockwave, Appendix G", best - every.best, rounding)
     yield from _window_as_market(window, plan.rounds_granted, every.grants.sum(axis=2))
 
 
@@ -196,16 +168,12 @@ def _window_as_market(window: ScheduleWindow, granted: Indices, others: Indices)
         lacks = fair - have
         job = int(np.argmax(lacks))
         witness = f"job {job} has done {have[job]:.3g} of its epochs, and would have {fair[job]:.3g}"
-        yield CheckedStatement(
-            result=_check_result(statement, NOT_PROMISED, float(lacks[job]), ROUNDING, witness), promised=False
-        )
+        yield _checked(statement, NOT_PROMISED, float(lacks[job]), ROUNDING, witness, promised=False)
     gains = utility[jobs, others] - have
     better = (gains >= -ROUNDING).all(axis=1) & (gains > ROUNDING).any(axis=1)
     most = float(gains[better].max(initial=0.0)) if better.any() else 0.0
     witness = f"another schedule does {most:.3g} more of a job's epochs and no less of any"
-    yield CheckedStatement(
-        result=_check_result("Pareto optimality of what is done", NOT_PROMISED, most, ROUNDING, witness), promised=False
-    )
+    yield _checked("Pareto optimality of what is done", NOT_PROMISED, most, ROUNDING, witness, promised=False)
 
 
 def _solved(problem: Any, **options: Any) -> tuple[Result[Any], CheckedStatement | None]:
@@ -213,14 +181,8 @@ def _solved(problem: Any, **options: Any) -> tuple[Result[Any], CheckedStatement
     try:
         return solve(problem, rel_gap=REL_GAP, time_limit=TIME_LIMIT_S, **options), None
     except (BackendUnavailable, UnsupportedProblem) as error:
-        missing = CheckResult(
-            statement="can be solved here",
-            source="equipoise.solve",
-            holds=False,
-            violation=math.inf,
-            witness=str(error),
-        )
-        return None, CheckedStatement(result=missing, skipped=True)  # type: ignore[return-value]  # never used
+        missing = _checked("can be solved here", "equipoise.solve", math.inf, 0.0, str(error))
+        return None, replace(missing, skipped=True)  # type: ignore[return-value]  # never used
 
 
 def _solved_to_the_gap(result: Result[Any], what: str = "") -> CheckedStatement:
@@ -230,17 +192,12 @@ def _solved_to_the_gap(result: Result[Any], what: str = "") -> CheckedStatement:
     )
 
 
-def _checked(statement: str, source: str, violation: float, tolerance: float, witness: Any = None) -> CheckedStatement:
-    return CheckedStatement(result=_check_result(statement, source, violation, tolerance, witness))
-
-
-def _check_result(statement: str, source: str, violation: float, tolerance: float, witness: Any = None) -> CheckResult:
+def _checked(
+    statement: str, source: str, violation: float, tolerance: float, witness: Any = None, promised: bool = True
+) -> CheckedStatement:
     violation = max(violation, 0.0) if not math.isnan(violation) else math.inf
-    return CheckResult(
-        statement=statement,
-        source=source,
-        holds=violation <= tolerance,
-        violation=violation,
-        witness=witness,
+    result = CheckResult(
+        statement=statement, source=source, holds=violation <= tolerance, violation=violation, witness=witness,
         tolerance=tolerance,
-    )
+    )  # fmt: skip
+    return CheckedStatement(result=result, promised=promised)

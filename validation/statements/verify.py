@@ -155,17 +155,12 @@ def _proofs(step: Callable[[], None]) -> list[Verdict]:
         try:
             proof = theorem()
         except ProofFailed as failed:
-            name = theorem.__name__.replace("_", " ")
-            verdicts.append(
-                Verdict(subject="theorems", statement=name, source="", verdict="fails", witness=str(failed))
-            )
+            name, witness = theorem.__name__.replace("_", " "), str(failed)
+            verdict = Verdict(subject="theorems", statement=name, source="", verdict="fails", witness=witness)
         else:
-            lines = tuple(str(proof).splitlines()[2:])
-            verdicts.append(
-                Verdict(
-                    subject="theorems", statement=proof.statement, source=proof.source, verdict="proved", steps=lines
-                )
-            )
+            statement, source, steps = proof.statement, proof.source, tuple(str(proof).splitlines()[2:])
+            verdict = Verdict(subject="theorems", statement=statement, source=source, verdict="proved", steps=steps)
+        verdicts.append(verdict)
         step()
     return verdicts
 
@@ -196,13 +191,8 @@ def _verdict(statement: str, tally: _Tally) -> Verdict:
         outcome = "reported"
     elif tally.held < tally.examples:
         outcome = "fails"
+    witness, problem = (tally.failure.violation, tally.failure.code) if tally.failure is not None else ("", "")
     return Verdict(
-        subject=tally.subject,
-        statement=statement,
-        source=tally.source,
-        verdict=outcome,
-        examples=tally.examples,
-        held=tally.held,
-        witness=tally.failure.violation if tally.failure is not None else "",
-        problem=tally.failure.code if tally.failure is not None else "",
-    )
+        subject=tally.subject, statement=statement, source=tally.source, verdict=outcome, examples=tally.examples,
+        held=tally.held, witness=witness, problem=problem,
+    )  # fmt: skip
