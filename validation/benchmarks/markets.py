@@ -11,7 +11,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor
 
 from ...formulations.checks import as_integer, as_real, as_reals
 from ...formulations.errors import EquipoiseError, InvalidInput
@@ -110,7 +115,8 @@ def market_rows(
     for name in names or ():
         if name not in solvers:
             raise InvalidInput("backends", name, f"solves none of these markets here: {', '.join(solvers)} do")
-    able = {kind: _ordered(found, names) for kind, found in usable.items()}
+    wanted = {kind: [name for name in found if names is None or name in names] for kind, found in usable.items()}
+    able = {kind: sorted(found, key=lambda name: name != OURS) for kind, found in wanted.items()}
     total, done = sum(len(able[kind]) for _, kind, _ in runs), 0
     for size, kind, gap in runs:
         first: float | None = None
@@ -129,11 +135,6 @@ def market_rows(
 def _check_size(size: str) -> None:
     if not re.fullmatch(r"[1-9]\d*x[1-9]\d*(x[1-9]\d*)?", size):
         raise InvalidInput("size", size, "must be BUYERSxGOODS, or BUYERSxRESOURCESxROUNDS for a Leontief market")
-
-
-def _ordered(able: list[str], names: Sequence[str] | None) -> list[str]:
-    wanted = [name for name in able if names is None or name in names]
-    return sorted(wanted, key=lambda name: name != OURS)
 
 
 def _measured(run: dict[str, Any]) -> dict[str, Any]:
@@ -198,9 +199,6 @@ def measure(run: dict[str, Any]) -> dict[str, Any]:
 
 def _wake_linear_algebra() -> None:
     """Multiply and factor once: BLAS then holds its buffers, which belong to the process and not to a solve."""
-    import numpy as np
-    from scipy.linalg import cho_factor
-
     ones = np.ones((600, 600))
     cho_factor(ones @ ones.T + 600.0 * np.eye(600))
     del ones
@@ -212,8 +210,7 @@ def _wake_linear_algebra() -> None:
 def _memory(field: str) -> float:
     """Return bytes resident now (VmRSS) or at most (VmHWM), as the kernel counts them."""
     try:
-        with open("/proc/self/status", encoding="ascii") as status:
-            found = re.search(rf"{field}:\s+(\d+) kB", status.read())
+        found = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
         return 1024.0 * int(found[1]) if found else 0.0
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1.0 if sys.platform == "darwin" else 1024.0)
@@ -221,11 +218,8 @@ def _memory(field: str) -> float:
 
 def _forget_peak() -> None:
     """Set the peak back to what is resident now, so that the making of the market does not count."""
-    try:
-        with open("/proc/self/clear_refs", "w", encoding="ascii") as refs:
-            refs.write("5")
-    except OSError:
-        pass  # not Linux: the peak then covers the making as well
+    with suppress(OSError):  # not Linux: the peak then covers the making as well
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 if __name__ == "__main__":

@@ -30,14 +30,8 @@ CHILD = "import sys, time{module}; sys.stdout.write(repr(time.process_time()))"
 class HandoffData:
     """The raw numbers of the program: which job runs in which round, ``grant[j, t]`` binary, at greatest total worth.
 
-    Attributes
-    ----------
-    gangs : ndarray of int, shape (N,)
-        GPUs of each job; a row per round keeps their sum within `gpus`.
-    most : ndarray of int, shape (N,)
-        Most rounds of each job; a row per job.
-    worth : ndarray of float, shape (N, T)
-    gpus : int
+    A row per round keeps the gangs, shape (N,), within `gpus`; one per job its rounds within `most`, shape (N,). The
+    worth has shape (N, T).
     """
 
     gangs: NDArray[np.int64]

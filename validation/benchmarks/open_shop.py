@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -54,18 +55,11 @@ def open_shop_rows(
             raise InvalidInput("sizes", size, f"must be of {', '.join(map(str, SEEDS))}")
     for name in names or BACKENDS:
         find_backend(name)
-    total = len(names or BACKENDS) * sum(len(SEEDS[size]) for size in sizes)
-    done = 0
-
-    def count() -> None:
-        nonlocal done
-        done += 1
-        on_solve(done, total)
-
+    total, done = len(names or BACKENDS) * sum(len(SEEDS[size]) for size in sizes), count(1)
     for name in names or BACKENDS:
         solve(OpenShop(np.arange(1.0, 10.0).reshape(3, 3)), name)
         for size in sizes:
-            yield _row(size, name, time_limit, count)
+            yield _row(size, name, time_limit, lambda: on_solve(next(done), total))
 
 
 def _row(size: int, name: str, time_limit: float, on_solve: Callable[[], None]) -> dict[str, Any]:

@@ -22,15 +22,8 @@ from ...simulation.traces.trajectory import epoch_seconds, trajectory
 class Course:
     """One job's true course, as only an oracle knows it.
 
-    Attributes
-    ----------
-    id : str or int
-    mode : str
-        "static", "accordion" or "gns".
-    runs : tuple of (int, float)
-        Batch size and epochs of each regime, in order.
-    epoch_s : mapping of int to float
-        Isolated seconds per epoch at each batch size the job can take.
+    `runs` has batch size and epochs of each regime, in order, and `epoch_s` the isolated seconds per epoch at each
+    batch size that the job can take.
     """
 
     id: str | int
@@ -218,10 +211,8 @@ def prediction_rows(
                 prediction_errors(course, point / points, predictor, max_regimes=max_regimes) for course in courses
             ]
             curve[point] = np.mean([[getattr(error, name) for name in names] for error in errors], axis=0)
-        for progress, means in [
-            *((point / points, curve[point]) for point in range(points)),
-            (None, curve.mean(axis=0)),
-        ]:
+        shares = [*(point / points for point in range(points)), None]
+        for progress, means in zip(shares, [*curve, curve.mean(axis=0)], strict=True):
             row: dict[str, str | float | None] = {"predictor": predictor, "progress": progress, "jobs": len(courses)}
             rows.append(row | dict(zip(names, means.tolist(), strict=True)))
     return rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -105,14 +106,12 @@ def share_rows(
     ours: dict[str, float] = {}
     for done, (name, peer) in enumerate(runs):
         backend, own = PEERS[peer]
-        options: dict[str, Any] = {
-            "rel_gap": rel_gap,
-            "time_limit": time_limit,
-            "backend_options": {backend: own} if own else {},
-        }
+        options: dict[str, Any] = {"rel_gap": rel_gap, "time_limit": time_limit}
+        options["backend_options"] = {backend: own} if own else {}
         solve(share_problem(name, jobs=5, types=min(types, 2), distinct=None, seed=0), backend, **options)
         row: dict[str, Any] = {"problem": name, "backend": peer}
-        row |= _measured(name, backend, options, jobs, types, distinct, seed)
+        size = {"jobs": jobs, "types": types, "distinct": distinct, "seed": seed}
+        row |= _measured(partial(share_problem, name, **size), backend, options)
         if peer == OURS and row["cpu_s"] is not None:
             ours[name] = row["cpu_s"]
         reached = row["gap"] is not None and row["gap"] <= rel_gap
@@ -122,22 +121,16 @@ def share_rows(
         yield row
 
 
-def _measured(
-    name: str, backend: str, options: dict[str, Any], jobs: int, types: int, distinct: int | None, seed: int
-) -> dict[str, Any]:
+def _measured(make: Callable[[], Any], backend: str, options: dict[str, Any]) -> dict[str, Any]:
     times: list[tuple[float, float]] = []
     while not times or (len(times) < REPEATS and times[0][0] <= REPEATED_S):
-        problem = share_problem(name, jobs=jobs, types=types, distinct=distinct, seed=seed)
+        problem = make()
         wall, cpu = time.perf_counter(), time.process_time()
         try:
             result = solve(problem, backend, **options)
         except EquipoiseError as error:  # a program too large for a licence
             return {"wall_s": None, "cpu_s": None, "gap": None, "state": type(error).__name__}
         times.append((time.perf_counter() - wall, time.process_time() - cpu))
+    wall_s, cpu_s = (min(each) for each in zip(*times, strict=True))
     gap = result.gap if result.gap < float("inf") else None
-    return {
-        "wall_s": min(each[0] for each in times),
-        "cpu_s": min(each[1] for each in times),
-        "gap": gap,
-        "state": result.termination.reason.name,
-    }
+    return {"wall_s": wall_s, "cpu_s": cpu_s, "gap": gap, "state": result.termination.reason.name}

@@ -65,16 +65,7 @@ class ExperimentSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class PaperClaim:
-    """A claim of the paper, and whether it holds here.
-
-    Attributes
-    ----------
-    statement : str
-        The claim in our own formulation.
-    holds : bool
-    numbers : str
-        The measured numbers.
-    """
+    """A claim of the paper in our own formulation, whether it holds here, and the measured numbers."""
 
     statement: str
     holds: bool
@@ -83,18 +74,7 @@ class PaperClaim:
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentOutcome:
-    """The rows, claims and plots of one experiment.
-
-    Attributes
-    ----------
-    rows : sequence of mapping
-        The rows of one table.
-    claims : tuple of PaperClaim
-        Empty if the experiment was skipped.
-    plots : tuple of Plot
-    skipped : str
-        The reason why it could not run; empty if it ran.
-    """
+    """The rows of one table, the claims and the plots of one experiment; none if it was `skipped`, for that reason."""
 
     rows: Sequence[Mapping[str, Any]]
     claims: tuple[PaperClaim, ...] = ()
@@ -109,19 +89,10 @@ class ExperimentOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """One experiment of a paper.
+    """One experiment of a paper, by the name under which the command finds it.
 
-    Attributes
-    ----------
-    name : str
-        The name under which the command finds it.
-    title : str
-    module : str
-        The full name of the module that runs it, imported when it runs.
-    function : str
-        The function of that module: from settings to an outcome.
-    label : str
-        The beginning of its heading, such as "Figure 9"; empty if the title is the heading.
+    The function, from settings to an outcome, is of the module of this full name, which is imported when it runs. The
+    label is the beginning of its heading, such as "Figure 9"; empty if the title is the heading.
     """
 
     name: str
@@ -143,18 +114,9 @@ class Experiment:
 
 @dataclass(frozen=True, kw_only=True)
 class PaperExperiments:
-    """The experiments of one paper.
+    """The experiments of one paper by name, with further names as aliases; `paper` is the name as it is printed.
 
-    Attributes
-    ----------
-    paper : str
-        The paper's name as it is printed.
-    experiments : mapping of str to Experiment
-        Every experiment by its name.
-    cluster_gpus : callable
-        Maps settings to the number of GPUs of the cluster.
-    aliases : mapping of str to str
-        Further names of experiments.
+    `cluster_gpus` maps settings to the number of GPUs of the cluster.
     """
 
     paper: str

@@ -8,17 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
-from ...formulations.arrays import Floats
+from ...formulations.arrays import Floats, Indices
 from ...formulations.checks import as_integer, as_integers, as_real, as_reals
 from ...formulations.errors import InvalidInput, UnsupportedProblem
 from ...formulations.markets.equilibrium import Equilibrium
 from ...formulations.markets.fisher import FisherMarket
 from ...formulations.markets.market import Market
 from ...formulations.markets.volatile import VolatileFisherMarket
-
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,8 +82,6 @@ class Related:
         share = np.where(self.goods >= 0, self.parts * self.units, 0.0)
         allocation: Any = (old * share.ravel() * self.portions[:, None]).reshape(-1, *self.goods.shape)
         if isinstance(self.market, FisherMarket) and self.market.is_sparse:
-            from scipy.sparse import csr_array
-
             allocation = csr_array(allocation)
         prices = np.array(self.prices(np.asarray(plan.prices).ravel())).reshape(self.goods.shape)
         return self.market.equilibrium(allocation, prices)
@@ -144,10 +141,8 @@ def split_buyer(market: Market, buyer: int, share: float = 0.5) -> Related:
     share : float
         The first one's share of the budget, between 0 and 1.
     """
-    buyer, share = _place("buyer", buyer, market.num_buyers), _share(share)
-    portions = np.ones(market.num_buyers + 1)
-    portions[buyer], portions[-1] = share, 1.0 - share
-    return _related(market, buyers=np.append(np.arange(market.num_buyers), buyer), portions=portions)
+    buyers, portions = _split("buyer", buyer, market.num_buyers, share)
+    return _related(market, buyers=buyers, portions=portions)
 
 
 def split_good(market: FisherMarket, good: int, share: float = 0.5) -> Related:
@@ -161,10 +156,8 @@ def split_good(market: FisherMarket, good: int, share: float = 0.5) -> Related:
     """
     if not isinstance(market, FisherMarket):
         raise UnsupportedProblem("split_good is for a FisherMarket; of a VolatileFisherMarket, duplicate_round")
-    good, share = _place("good", good, market.num_goods), _share(share)
-    parts = np.ones(market.num_goods + 1)
-    parts[good], parts[-1] = share, 1.0 - share
-    return _related(market, axes=[np.append(np.arange(market.num_goods), good)], parts=parts)
+    goods, parts = _split("good", good, market.num_goods, share)
+    return _related(market, axes=[goods], parts=parts)
 
 
 def duplicate_round(market: VolatileFisherMarket, round_: int, share: float = 0.5) -> Related:
@@ -177,10 +170,8 @@ def duplicate_round(market: VolatileFisherMarket, round_: int, share: float = 0.
         The first one's share of the capacities, between 0 and 1. It keeps the place, the second comes last.
     """
     _rounds_of(market, "duplicate_round")
-    round_, share = _place("round_", round_, market.num_rounds), _share(share)
-    parts = np.ones(market.num_rounds + 1)
-    parts[round_], parts[-1] = share, 1.0 - share
-    axes = [np.arange(market.num_resources), np.append(np.arange(market.num_rounds), round_)]
+    rounds, parts = _split("round_", round_, market.num_rounds, share)
+    axes = [np.arange(market.num_resources), rounds]
     return _related(market, axes=axes, parts=np.broadcast_to(parts, (market.num_resources, len(parts))))
 
 
@@ -296,15 +287,14 @@ def _volatile(
     return replace(market, utilities=weights, productivity=productivity, budgets=budgets, capacities=capacities)
 
 
-def _place(name: str, value: int, size: int) -> int:
-    return as_integer(name, value, minimum=0, maximum=size - 1)
-
-
-def _share(share: float) -> float:
-    share = as_real("share", share, above=0.0)
+def _split(name: str, place: int, size: int, share: float) -> tuple[Indices, Floats]:
+    """Return the old places of new ones, of which one is split and its second part comes last, and the parts."""
+    place, share = as_integer(name, place, minimum=0, maximum=size - 1), as_real("share", share, above=0.0)
     if share >= 1.0:
         raise InvalidInput("share", share, "must be less than 1")
-    return share
+    parts = np.ones(size + 1)
+    parts[place], parts[-1] = share, 1.0 - share
+    return np.append(np.arange(size), place), parts
 
 
 def _rounds_of(market: Any, name: str) -> None:
