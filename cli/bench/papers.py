@@ -39,8 +39,7 @@ def experiments_command(paper: str, title: str) -> Callable[..., Action]:
         html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write tables and plots as a page.")] = None,
         as_json: Json = False,
     ) -> int:
-        from ...validation.experiments.experiment import ExperimentSettings
-        from ...validation.experiments.page import outcome_page
+        from ...validation.experiments.experiment import ExperimentSettings, outcome_page
 
         catalogue = EXPERIMENTS[paper]
         if figure is None:

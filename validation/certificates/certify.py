@@ -12,8 +12,15 @@ from ...solvers.result import CLOSED_GAP, Result
 from .check_result import Certificate, CheckResult, Witness
 from .efficiency import maximal_nash_welfare, pareto_optimality
 from .fairness import envy_freeness, finish_time_fairness_product, proportionality, sharing_incentive
-from .market_state import MarketState, index_of, largest_relative, place_of_most
-from .property_check import EISENBERG_GALE, Property, property_check
+from .market_state import (
+    EISENBERG_GALE,
+    MarketState,
+    Property,
+    index_of,
+    largest_relative,
+    place_of_most,
+    property_check,
+)
 
 
 @property_check

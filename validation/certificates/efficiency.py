@@ -10,8 +10,7 @@ import numpy as np
 from ...formulations.errors import EquipoiseError
 from .check_result import CheckResult, Witness
 from .domination import dominating
-from .market_state import SEARCH_S, MarketState
-from .property_check import EISENBERG_GALE, property_check
+from .market_state import EISENBERG_GALE, SEARCH_S, MarketState, property_check
 
 
 @property_check

@@ -14,8 +14,7 @@ from ...formulations.markets.market import Market
 from ...formulations.markets.volatile import VolatileFisherMarket
 from .check_result import CheckResult, Witness
 from .efficiency import maximal_nash_welfare, pareto_optimality, shortfall
-from .market_state import MarketState, place_of_most
-from .property_check import property_check
+from .market_state import MarketState, place_of_most, property_check
 
 __all__ = [
     "envy_freeness",

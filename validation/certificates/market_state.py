@@ -7,8 +7,9 @@ shares r and t of each buyer that :func:`reach` computes, and the rounding that 
 from __future__ import annotations
 
 import math
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable
+from functools import cached_property, wraps
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +25,7 @@ from ...solvers.result import Result
 from ...solvers.solve import solve
 from .check_result import CheckResult, Witness
 
+EISENBERG_GALE = "Eisenberg and Gale 1959; Shockwave, Theorem C.1"
 # The default gap of `solve`: a plan with a larger gap is not called an equilibrium.
 DEFAULT_GAP = Options().rel_gap
 # Seconds given to a solver that looks for something better, or for prices.
@@ -243,6 +245,33 @@ class MarketState:
             witness=witness if violation > 0 else None,
             tolerance=float(tolerance),
         )
+
+
+class Property(Protocol):
+    """A property of an equilibrium that can be checked on any allocation."""
+
+    __name__: str
+
+    def __call__(
+        self, market: Market, allocation: Any, prices: ArrayLike | None = None, *, gap: float | None = None
+    ) -> CheckResult:
+        """Check an allocation, with the parameters of :class:`MarketState`."""
+        ...
+
+
+def property_check(check: Callable[[MarketState], CheckResult]) -> Property:
+    """Turn a check of a MarketState into a function of market, allocation and prices."""
+
+    @wraps(check, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def checked(
+        market: Market, allocation: Any, prices: ArrayLike | None = None, *, gap: float | None = None
+    ) -> CheckResult:
+        with np.errstate(all="ignore"):  # overflow shows as a violation, not as a warning
+            state = allocation if isinstance(allocation, MarketState) else MarketState(market, allocation, prices, gap)
+            return check(state)
+
+    del checked.__wrapped__  # so that help() shows the parameters above
+    return checked
 
 
 def reach(shares: Floats, gap: float) -> tuple[Floats, Floats]:

@@ -72,11 +72,7 @@ def planted_market(rng: np.random.Generator, kind: str, *, orders: int = 0) -> K
 
     Rounds that a buyer does not use are dearer, or as dear: ties are drawn as well. Data are such that the demands at
     the prices are what was drawn, and capacities are their sums. The first buyer demands every good that is offered.
-
-    Parameters
-    ----------
-    orders : int
-        Over how many orders of magnitude the budgets go.
+    Budgets go over so many `orders` of magnitude.
     """
     buyers, resources, rounds = (int(rng.integers(1, most + 1)) for most in (5, 3, 3))
     if kind == STATIC:

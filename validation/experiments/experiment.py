@@ -1,4 +1,4 @@
-"""The frame of every paper's experiments: settings, claims, outcomes, and the catalogue that lists them."""
+"""The frame of every paper's experiments: settings, claims, outcomes, their page, and the catalogue that lists them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from ...formulations.checks import as_integer
 from ...formulations.errors import InvalidInput
+from ...formulations.plotting import html
 
 # Called with the number of steps of the experiment that are done, and with their total.
 OnStep = Callable[[int, int], None]
@@ -130,3 +131,30 @@ class PaperExperiments:
         if chosen not in self.experiments:
             raise InvalidInput("figure", name, f"must be one of {', '.join(self.experiments)}, or all")
         return self.experiments[chosen]
+
+
+def outcome_page(
+    catalogue: PaperExperiments, outcomes: Mapping[str, ExperimentOutcome], settings: ExperimentSettings
+) -> str:
+    """Return a page with the claims, plots and table of every outcome."""
+    return html.render(
+        "validation/experiments/page.html",
+        title=f"{catalogue.paper}'s experiments",
+        lead=f"{settings.jobs} jobs, {catalogue.cluster_gpus(settings)} GPUs, seed {settings.seed}, "
+        f"{settings.repeats} workload(s), where an experiment does not say otherwise.",
+        outcomes=[
+            {
+                "heading": catalogue.experiments[name].heading,
+                "skipped": outcome.skipped,
+                "claims": outcome.claims,
+                "plots": [html.picture(plot.svg()) for plot in outcome.plots],
+                "table": _table(outcome),
+            }
+            for name, outcome in outcomes.items()
+        ],
+    )
+
+
+def _table(outcome: ExperimentOutcome) -> dict[str, Any]:
+    columns = dict.fromkeys(key for row in outcome.rows for key in row)
+    return html.table({str(name): [row.get(name) for row in outcome.rows] for name in columns})

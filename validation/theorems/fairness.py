@@ -23,14 +23,9 @@ def sharing_incentive(share: Callable[[Any, Any, Any], Any] | None = None) -> Pr
     total, c = sp.Symbol("B", positive=True), positive("c")
     budget = total / N
     part = 1 / N if share is None else share(budget, total, N)
-    return _affords(
-        "1/N of everything",
-        "Sharing incentive: at equal budgets B_i = B/N, U_i(x_i) >= U_i(c/N). Any number of buyers and goods",
-        SHARING,
-        budget=budget,
-        part=part,
-        goods=c,
-        money=total,
+    proof = _affords("1/N of everything", budget=budget, part=part, goods=c, money=total)
+    return proof.proof(
+        "Sharing incentive: at equal budgets B_i = B/N, U_i(x_i) >= U_i(c/N). Any number of buyers and goods", SHARING
     )
 
 
@@ -39,14 +34,9 @@ def proportionality(share: Callable[[Any, Any, Any], Any] | None = None) -> Proo
     N = integers("N")
     budget, total = sp.symbols("B_i B", positive=True)
     part = budget / total if share is None else share(budget, total, N)
-    return _affords(
-        "a part B_i/B of everything",
-        "Proportionality: U_i(x_i) >= U_i(B_i/B c) = B_i/B U_i(c). Any number of buyers and goods",
-        PROPORTIONAL,
-        budget=budget,
-        part=part,
-        goods=positive("c"),
-        money=total,
+    proof = _affords("a part B_i/B of everything", budget=budget, part=part, goods=positive("c"), money=total)
+    return proof.proof(
+        "Proportionality: U_i(x_i) >= U_i(B_i/B c) = B_i/B U_i(c). Any number of buyers and goods", PROPORTIONAL
     )
 
 
@@ -54,18 +44,14 @@ def envy_freeness(scale: Callable[[Any, Any], Any] | None = None) -> Proof:
     """Prove that no buyer prefers another's goods, scaled by the budgets; `scale` is another scaling of B_i and B_j."""
     budget, other = sp.symbols("B_i B_j", positive=True)
     factor = budget / other if scale is None else scale(budget, other)
-    return _affords(
-        "B_i/B_j of what buyer j has",
-        "Envy-freeness: U_i(x_i) >= U_i(B_i/B_j x_j) = B_i/B_j U_i(x_j). Any number of buyers and goods",
-        ENVY,
-        budget=budget,
-        part=factor,
-        goods=nonnegative("x_j"),
-        money=other,
+    goods = nonnegative("x_j")
+    proof = _affords("B_i/B_j of what buyer j has", budget=budget, part=factor, goods=goods, money=other)
+    return proof.proof(
+        "Envy-freeness: U_i(x_i) >= U_i(B_i/B_j x_j) = B_i/B_j U_i(x_j). Any number of buyers and goods", ENVY
     )
 
 
-def _affords(what: str, statement: str, source: str, *, budget: Any, part: Any, goods: Any, money: Any) -> Proof:
+def _affords(what: str, *, budget: Any, part: Any, goods: Any, money: Any) -> Argument:
     """Prove that buyer i can pay for a `part` of `goods`, which cost `money`, and so has no less than their utility."""
     k, K = integers("k K")
     p = nonnegative("p")
@@ -82,7 +68,7 @@ def _affords(what: str, statement: str, source: str, *, budget: Any, part: Any, 
     proof.at_least("so it is worth no more than what i has", have, value)
     proof.given("W is the utility of the whole: it scales with the goods (*_is_homogeneous)", whole, value / part)
     proof.at_least("so i has no less than that part of W", have, part * whole)
-    return proof.proof(statement, source)
+    return proof
 
 
 def finish_time_product(weighted: bool = True) -> Proof:
