@@ -18,20 +18,9 @@ from ..files import check_target, write_text
 from ..json_text import json_text
 from ..options import Cluster, Json, SkipWide, deferred
 from ..progress import QUIET_S, CountProgress
-from ..simulate.config import (
-    EngineName,
-    Gpus,
-    Jobs,
-    ProfileFolder,
-    Rules,
-    Seed,
-    SimulationConfig,
-    Sort,
-    TraceName,
-    check_engine,
-    read_config,
-)
+from ..simulate.config import SimulationConfig, check_engine, read_config
 from ..simulate.folder import check_folder, csv_text, write_folder
+from ..simulate.options import EngineName, Gpus, Jobs, ProfileFolder, Rules, Seed, Sort, TraceName
 from ..simulate.policy_spec import PolicySpec, read_policies
 from ..simulate.run import FinishedRun
 from .comparison import Comparison, table_rows

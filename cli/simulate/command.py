@@ -13,8 +13,9 @@ from ..errors import OK, CommandError
 from ..json_text import json_text
 from ..options import Cluster, Json, SkipWide, deferred
 from ..progress import QUIET_S, CountProgress
-from .config import EngineName, Gpus, Jobs, ProfileFolder, Rules, Seed, Sort, TraceName, check_engine, read_config
+from .config import check_engine, read_config
 from .folder import check_folder, write_folder, write_partial
+from .options import EngineName, Gpus, Jobs, ProfileFolder, Rules, Seed, Sort, TraceName
 from .policy_spec import PolicySpec, read_policies
 from .run import document, run_policy
 from .summary import print_summary

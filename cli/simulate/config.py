@@ -1,13 +1,11 @@
-"""Configuration of a simulation: the options of `simulate` and `compare`, and what is read from them."""
+"""Configuration of a simulation, read from the options: trace, cluster, profiles and rules."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from ...formulations.checks import as_integer
 from ...simulation import Profiles, Trace, read_durations, read_trace
@@ -18,35 +16,6 @@ from ..errors import CommandError
 from ..profiles import BUILTIN, PROFILE_FILES, named_profiles
 from .policy_spec import read_options, read_value
 from .workload import first_jobs, fitting_jobs, generated_jobs, in_order, is_generated
-
-TraceName = Annotated[
-    str,
-    typer.Argument(
-        metavar="TRACE",
-        help="A trace: Shockwave's CSV, a CSV of durations, or Gavel's tab-separated text; or generated, or "
-        "generated:JOBS[,KEY=VALUE...], a workload by formula.",
-    ),
-]
-Gpus = Annotated[
-    str, typer.Option(metavar="N|TYPE=N,...", help="GPUs of the cluster; types are named as clusters in --profiles.")
-]
-EngineName = Annotated[
-    str | None, typer.Option(metavar="NAME", help=f"The model of the cluster [the policy's]: {', '.join(ENGINES)}.")
-]
-ProfileFolder = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FOLDER",
-        help=f"Folder of {', '.join(PROFILE_FILES[:-1])} and {PROFILE_FILES[-1]}; builtin by default, "
-        "but a trace of durations has its own.",
-    ),
-]
-Jobs = Annotated[int | None, typer.Option(help="Only the first N arrivals.", metavar="N")]
-Seed = Annotated[int, typer.Option(help="Seed of a generated workload, and of policies that draw.")]
-Rules = Annotated[
-    str | None, typer.Option(metavar="KEY=VALUE,...", help="Rules of the engine, such as round_s=120,restart_s=20.")
-]
-Sort = Annotated[bool, typer.Option("--sort", help="Put the jobs of TRACE in order of arrival.")]
 
 #: The name of the profiles where a trace of durations comes without others.
 OWN_PROFILES = "the trace's own"

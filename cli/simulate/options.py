@@ -1,0 +1,39 @@
+"""Options that `equipoise simulate` and `equipoise compare` share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ...simulation.engines import ENGINES
+from ..profiles import PROFILE_FILES
+
+TraceName = Annotated[
+    str,
+    typer.Argument(
+        metavar="TRACE",
+        help="A trace: Shockwave's CSV, a CSV of durations, or Gavel's tab-separated text; or generated, or "
+        "generated:JOBS[,KEY=VALUE...], a workload by formula.",
+    ),
+]
+Gpus = Annotated[
+    str, typer.Option(metavar="N|TYPE=N,...", help="GPUs of the cluster; types are named as clusters in --profiles.")
+]
+EngineName = Annotated[
+    str | None, typer.Option(metavar="NAME", help=f"The model of the cluster [the policy's]: {', '.join(ENGINES)}.")
+]
+ProfileFolder = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER",
+        help=f"Folder of {', '.join(PROFILE_FILES[:-1])} and {PROFILE_FILES[-1]}; builtin by default, "
+        "but a trace of durations has its own.",
+    ),
+]
+Jobs = Annotated[int | None, typer.Option(help="Only the first N arrivals.", metavar="N")]
+Seed = Annotated[int, typer.Option(help="Seed of a generated workload, and of policies that draw.")]
+Rules = Annotated[
+    str | None, typer.Option(metavar="KEY=VALUE,...", help="Rules of the engine, such as round_s=120,restart_s=20.")
+]
+Sort = Annotated[bool, typer.Option("--sort", help="Put the jobs of TRACE in order of arrival.")]
