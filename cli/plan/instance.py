@@ -28,13 +28,7 @@ def read_window(source: str, *, skip_wide: bool = False) -> ScheduleWindow:
     """Return the window described by a file, or by standard input for "-".
 
     With `skip_wide`, jobs wider than the cluster are skipped with a warning, even if the instance does not ask for it.
-
-    Raises
-    ------
-    CommandError
-        If there is no readable JSON.
-    InvalidInput
-        If a value is missing, unknown or wrong; the field is its path in the document.
+    CommandError if there is no readable JSON; InvalidInput for a missing, unknown or wrong value names its path.
     """
     name = "standard input" if source == STANDARD_INPUT else source
     return window_of(parse_json(read_text(source), name), skip_wide=skip_wide)

@@ -123,19 +123,8 @@ def agreement(
     Markets go to special backends as they are, and to general ones as programs; backends that start processes get a
     share of them (:data:`equipoise.validation.agreement.markets.ONE_IN`).
 
-    Parameters
-    ----------
-    names : sequence of str, optional
-        Backends; by default every one that is usable here.
-    kinds : sequence of str, optional
-        Of :data:`KINDS`; all by default.
-    on_program : callable, optional
-        Called with (programs done, programs in all).
-
-    Returns
-    -------
-    list of Tally
-        One for each kind and backend that reads it.
+    By default every backend that is usable here (`names`) solves all of :data:`KINDS`. `on_program` is called with the
+    programs done, and with their number. The tallies are one for each kind and backend that reads it.
     """
     as_integer("count", count, minimum=1)
     chosen = list(KINDS) if kinds is None else list(kinds)

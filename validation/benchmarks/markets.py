@@ -62,22 +62,17 @@ def market_rows(
 
     Each backend has a process of its own with one thread, in which a small market of the same kind is solved first
     (which loads what is compiled). Times cover `solve` with its verification, not the making of the market. What takes
-    at most a second is solved five times, the market made anew each time.
+    at most a second is solved five times, the market made anew each time. Backends are all usable ones by default, and
+    `on_solve` is called with (done, total).
 
     Parameters
     ----------
     sizes : sequence of str
         "NxK" for linear markets of every kind, "NxJxT" for Leontief ones.
-    kinds : sequence of str
-        Of linear markets: "uniform", "low_rank", "lognormal".
     gaps : sequence of float
         Relative gaps (D - P)/sum B to ask for.
-    names : sequence of str, optional
-        Backends; all usable ones by default.
     patience : float
         A peer is stopped after this many times the seconds that the first backend took.
-    on_solve : callable, optional
-        Called with (done, total).
 
     Yields
     ------

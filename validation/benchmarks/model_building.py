@@ -54,13 +54,8 @@ def handoff_data(rng: np.random.Generator, *, jobs: int, rounds: int) -> Handoff
 def handoff_rows(*, jobs: int = 1500, rounds: int = 20, repeats: int = 5, seed: int = 0) -> list[dict[str, Any]]:
     """Measure hand-off and import of this package, pyomo and cvxpy in one run, taking turns.
 
-    Parameters
-    ----------
-    jobs, rounds : int
-        Size of the program: jobs x rounds binaries, a row per round and per job.
-    repeats : int
-        Runs per median, after one that is not counted.
-    seed : int
+    The program has jobs x rounds binaries, and a row per round and per job. Medians are over `repeats` runs, after one
+    that is not counted.
 
     Returns
     -------

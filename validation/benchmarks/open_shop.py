@@ -30,19 +30,9 @@ def open_shop_rows(
 ) -> Iterator[dict[str, Any]]:
     """Solve Taillard's instances of these sizes by each backend; yield one row for each size and backend.
 
-    Every instance is solved to the last unit, or to the limit, from the greedy list where the backend takes a start. A
-    first, small solve that is not counted starts the backend's process and compiles what there is to compile.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        From 4, 5, 7, 10, 15 and 20.
-    names : sequence of str, optional
-        Backends; "cp_sat_schedule" and "highs" by default.
-    time_limit : float
-        Seconds for each instance.
-    on_solve : callable
-        Called with the number of solves done and their total.
+    Every instance is solved to the last unit, or to the limit in seconds, from the greedy list where the backend takes
+    a start. A first, small solve that is not counted starts the backend's process and compiles what there is to
+    compile. Sizes are of 4, 5, 7, 10, 15 and 20; `on_solve` is called with the number of solves done and their total.
 
     Yields
     ------

@@ -86,10 +86,8 @@ class PredictionErrors:
         is over max(K, true regimes) places, the same for every predictor.
     misplaced : float
         Share of the epochs put into the wrong regime: half the sum of which `duration` is the mean.
-    runtime : float
-        |predicted - true total run time| over the true one, in isolation.
-    remaining : float
-        The same error over the true run time that is left.
+    runtime, remaining : float
+        |predicted - true total run time| in isolation, over the true one and over the part of it that is left.
     """
 
     duration: float
@@ -170,20 +168,8 @@ def prediction_rows(
 ) -> list[dict[str, str | float | None]]:
     """Measure each predictor's mean errors at evenly spaced progress.
 
-    Parameters
-    ----------
-    jobs, seed : int
-        Jobs to generate, at least 1, and the seed.
-    points : int
-        Shares 0, 1/points, ... of the epochs at which to predict, at least 1.
-    max_regimes : int, optional
-        K; see `heuristics.regimes.regime_limit` for the default.
-    predictors : sequence of str
-        Which predictors to measure.
-    profiles : Profiles, optional
-        Models of the generated jobs; builtin by default.
-    courses : sequence of Course, optional
-        Jobs to measure instead of generated ones; `jobs`, `seed` and `profiles` are then not used.
+    Errors are measured at the shares 0, 1/points, ... of the epochs, on generated jobs (builtin profiles by default)
+    or, without `jobs`, `seed` and `profiles`, on `courses`. The default of `max_regimes`, K, is that of `regime_limit`.
 
     Returns
     -------

@@ -34,14 +34,9 @@ REPEATS, REPEATED_S = 5, 1.0
 def share_problem(name: str, *, jobs: int, types: int, distinct: int | None, seed: int) -> Any:
     """Return a random problem of sharing GPUs: jobs of 1 to 8 GPUs, newer types faster, each job by its own factors.
 
-    Parameters
-    ----------
-    name : {"max_min", "water_filling", "max_sum", "duration"}
-    jobs, types : int
-        N and K. Type k + 1 is about half as fast again as type k; there are 0.6 GPUs per job, fewer of the newer types.
-    distinct : int, optional
-        Draw only so many different jobs, each repeated at random; by default all are different.
-    seed : int
+    The name is "max_min", "water_filling", "max_sum" or "duration". Type k + 1 is about half as fast again as type k;
+    there are 0.6 GPUs per job, fewer of the newer types. Only so many `distinct` jobs are drawn, each repeated at
+    random; by default all are different.
     """
     rng = np.random.default_rng(seed)
     count = jobs if distinct is None else distinct

@@ -115,16 +115,9 @@ def overhead_rows(
     """Time `solve` and the bare solver on one time-indexed window, taking turns; then isolation on the same window.
 
     What counts is the time outside the solver: stating the model, checking the answer, listening to incumbents. It is
-    the whole time less that inside the solver's own call, so that a search that varies from run to run is left out.
-
-    Parameters
-    ----------
-    jobs, gpus : int
-        Of a window of 20 rounds; for a size-limited Gurobi 30 jobs.
-    repeats : int
-        Runs per median, after one that is not counted.
-    time_limit : float
-        Seconds for each solve.
+    the whole time less that inside the solver's own call, so that a search that varies from run to run is left out. The
+    window has 20 rounds, and 30 jobs for a size-limited Gurobi; medians are over `repeats` runs after one that is not
+    counted; `time_limit` is in seconds for each solve.
 
     Returns
     -------

@@ -33,15 +33,10 @@ LEAST_GAIN = 1e-8
 
 @dataclass(frozen=True, kw_only=True)
 class Improvement:
-    """The result of the search for a dominating allocation.
+    """The result of the search for a dominating allocation; None if none was found.
 
-    Attributes
-    ----------
-    allocation : ndarray or csr_array or None
-        One within the capacities by which no buyer loses more than 1e-9 of its utility, and by which some gain more
-        than these losses explain; None if none was found.
-    bound : float
-        No allocation that is worse for no buyer has more of ``sum_i q_i (U_i(y)/U_i - 1)``.
+    It is within the capacities, no buyer loses more than 1e-9 of its utility by it, and some gain more than these
+    losses explain. No allocation that is worse for no buyer has more of ``sum_i q_i (U_i(y)/U_i - 1)`` than the bound.
     """
 
     allocation: Any

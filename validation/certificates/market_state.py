@@ -277,16 +277,10 @@ def property_check(check: Callable[[MarketState], CheckResult]) -> Property:
 def reach(shares: Floats, gap: float) -> tuple[Floats, Floats]:
     """Return how far below and above 1 the roots of ``KL(q, q r) = gap`` lie, each shape (N,).
 
-    Newton's method from beyond each root, where the function is convex: it never crosses to the unsafe side. It starts
-    where ``r - 1 - log r = gap/q``, which bounds KL from below, must have been passed: at ``1 - sqrt(2 y)`` or
-    ``exp(-1 - y)``, and at ``1 + y + sqrt(2 y)``, with ``y = gap/q``.
-
-    Parameters
-    ----------
-    shares : ndarray of float, shape (N,)
-        q, greater than 0, at most 1.
-    gap : float
-        Greater than 0.
+    The shares q, shape (N,), are in (0, 1], and the gap is greater than 0. Newton's method from beyond each root, where
+    the function is convex: it never crosses to the unsafe side. It starts where ``r - 1 - log r = gap/q``, which bounds
+    KL from below, must have been passed: at ``1 - sqrt(2 y)`` or ``exp(-1 - y)``, and at ``1 + y + sqrt(2 y)``, with
+    ``y = gap/q``.
     """
     rest = np.maximum(1.0 - shares, 0.0) + 4.0 * np.finfo(np.float64).eps
     y = gap / shares

@@ -28,16 +28,11 @@ SHARE_GAIN, SHARE_RATE = 2.0 * math.log(4.0), 0.5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Known:
-    """A program and what is known of its optimum.
+    """A program and what is known of its optimum; None: no point is feasible.
 
-    Attributes
-    ----------
-    optimum : float or None
-        None: no point is feasible.
-    rate : float
-        Most that the objective gains per unit of violation of every bound and row: the sum of the absolute duals.
-    duals, reduced_costs : ndarray of float or None
-        By row and column, unique: change of the optimum per unit of the active side.
+    `rate` is the most that the objective gains per unit of violation of every bound and row: the sum of the absolute
+    duals. Duals and reduced costs, by row and column, are unique: the change of the optimum per unit of the active
+    side.
     """
 
     program: Program

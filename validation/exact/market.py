@@ -22,12 +22,8 @@ Forest = tuple[tuple[Edge, ...], ...]
 class ExactMarket:
     """A linear market in rationals.
 
-    Attributes
-    ----------
-    utilities : tuple of dict of int to int
-        By buyer, the goods it wants with whole numbers in proportion to their utility: each buyer's unit is its own.
-    budgets : tuple of Fraction
-    capacities : tuple of Fraction
+    `utilities` has by buyer the goods it wants, with whole numbers in proportion to their utility: each buyer's unit is
+    its own.
     """
 
     utilities: tuple[dict[int, int], ...]
@@ -66,15 +62,8 @@ def exact_market(
 ) -> ExactMarket:
     """Return the market's data as rationals: a float is one, whatever it was rounded from.
 
-    Parameters
-    ----------
-    utilities, budgets, capacities : sequence of int or Fraction, optional
-        The numbers that the market's floats are roundings of.
-
-    Raises
-    ------
-    InvalidInput
-        If a number given is not within rounding of the market's.
+    The numbers that the market's floats are roundings of may be given as whole numbers or Fractions; InvalidInput if
+    one is not within rounding of the market's.
     """
     rows: list[dict[int, int]] = []
     table: Any = market.utilities

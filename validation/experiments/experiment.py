@@ -28,20 +28,10 @@ class Plot(Protocol):
 class ExperimentSettings:
     """The size of an experiment and the seeds of its workloads.
 
-    Parameters
-    ----------
-    jobs : int
-        The number of jobs of a generated workload, at least 4.
-    gpus : int, optional
-        The number of GPUs, at least 8; by default as many per job as in the paper.
-    seed : int
-        The seed of the first workload.
-    repeats : int
-        The number of workloads, of seeds `seed`, `seed + 1`, ...; figures are means over them.
-    data : Path, optional
-        The folder of the shared data sets, for the experiments that need one.
-    on_step : callable, optional
-        Called with the progress of the experiment.
+    There are at least 4 jobs in a generated workload, and at least 8 GPUs; by default as many per job as in the paper.
+    The workloads have the seeds `seed`, `seed + 1`, ..., and figures are means over these `repeats`. `data` is the
+    folder of the shared data sets, for the experiments that need one. `on_step` is called with the progress of the
+    experiment.
     """
 
     jobs: int = 120

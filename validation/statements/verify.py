@@ -26,25 +26,14 @@ OnProgress = Callable[[int, int], None]
 class Verdict:
     """The outcome for one statement.
 
-    Attributes
-    ----------
-    subject : str
-        One of :data:`SUBJECTS`.
-    statement : str
-    source : str
-        Paper, theorem or equation; "against" it where the statement refutes it.
-    verdict : {"proved", "held", "reported", "fails", "not checked"}
-        "proved" symbolically; "held" on all examples; "reported" for a statement that is not promised, on however many
-        examples it held; "fails" if a promised statement does not hold or a proof does not close; "not checked" where
-        no installed solver solves such problems.
-    examples, held : int
-        The number of problems checked, and of those on which it held; 0 for proofs.
-    witness : str
-        The place and size of a violation, or the reason why a proof does not close; "" if there is none.
-    problem : str
-        The problem of the witness, as code that makes it again; "" if there is none.
-    steps : tuple of str
-        A proof, line by line.
+    The subject is one of :data:`SUBJECTS`. The source is a paper, theorem or equation; "against" it where the statement
+    refutes it. The verdict is "proved" symbolically; "held" on all examples; "reported" for a statement that is not
+    promised, on however many examples it held; "fails" if a promised statement does not hold or a proof does not close;
+    "not checked" where no installed solver solves such problems.
+
+    There are 0 examples for proofs. The witness is the place and size of a violation, or the reason why a proof does
+    not close, and the problem is that of the witness, as code that makes it again; "" if there is none. The steps are a
+    proof, line by line.
     """
 
     subject: str

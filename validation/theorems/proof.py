@@ -22,17 +22,10 @@ class ProofFailed(EquipoiseError):  # noqa: N818 - the name users read
 
 @dataclass(frozen=True)
 class Proof:
-    """A statement with the steps that prove it; printing it shows them all.
+    """A statement, for how many buyers and goods, with its source and the steps that prove it; prints them all.
 
-    Attributes
-    ----------
-    statement : str
-        What is proved, and for how many buyers and goods.
-    source : str
-        Where the statement comes from.
-    steps : tuple of (str, sympy relation)
-        In order. A step whose text starts with "Given" is a hypothesis, a definition, or what a theorem that it names
-        proves; every other one was verified.
+    A step, (text, sympy relation), whose text starts with "Given" is a hypothesis, a definition, or what a theorem that
+    it names proves; every other one was verified.
     """
 
     statement: str
@@ -56,13 +49,8 @@ class Argument:
     def given(self, text: str, left: Any, right: Any, *each: Any) -> None:
         """Take ``left = right`` as a hypothesis or a definition: from here on `left` is replaced by `right`.
 
-        Parameters
-        ----------
-        text : str
-        left, right : sympy expression
-            `left` is a symbol, a sum, or an indexed symbol as ``p[k]``, which stands for all its indices.
-        *each : sympy symbol
-            Indices, free in a sum `left`, for all of whose values the hypothesis is meant.
+        The left side is a symbol, a sum, or an indexed symbol as ``p[k]``, which stands for all its indices; `each` are
+        indices, free in a sum, for all of whose values the hypothesis is meant.
         """
         self._steps.append((f"Given: {text}", sp.Eq(left, right, evaluate=False)))
         self._rules.append((canonical(left), sp.sympify(right), each))
@@ -70,10 +58,7 @@ class Argument:
     def equal(self, text: str, left: Any, right: Any, *each: Any, rule: bool = False) -> None:
         """Verify that two expressions are the same under what is given; as a `rule`, use it like something given.
 
-        Raises
-        ------
-        ProofFailed
-            If sympy does not simplify their difference to 0.
+        ProofFailed if sympy does not simplify their difference to 0.
         """
         rest = self._reduced(left - right)
         if rest != 0:
@@ -117,13 +102,7 @@ class Argument:
         self._steps += other._steps
 
     def proof(self, statement: str, source: str) -> Proof:
-        """Return the proof.
-
-        Raises
-        ------
-        ProofFailed
-            If nothing was verified: what is given proves nothing by itself.
-        """
+        """Return the proof; ProofFailed if nothing was verified: what is given proves nothing by itself."""
         if all(text.startswith("Given") for text, _ in self._steps):
             raise ProofFailed(f"{statement}: no step")
         return Proof(statement, source, tuple(self._steps))

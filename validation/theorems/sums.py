@@ -11,11 +11,7 @@ from .symbols import sp
 def canonical(expression: Any, *, merge: bool = False) -> Any:
     """Return an equal expression whose sums have one form: split by terms, factors outside, indices renamed.
 
-    Parameters
-    ----------
-    expression : sympy expression
-    merge : bool
-        Whether a sum of sums becomes one over all their indices, so that their order does not matter.
+    With `merge` a sum of sums becomes one over all their indices, so that their order does not matter.
     """
     expression = sp.sympify(expression)
     if isinstance(expression, sp.Sum):

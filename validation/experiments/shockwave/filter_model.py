@@ -104,9 +104,7 @@ def egalitarian_rounds(job: str) -> Fraction:
 def play(fractions: Sequence[Fraction]) -> FilterRun:
     """Run the three jobs under a filter; the last fraction holds for all rounds after.
 
-    Notes
-    -----
-    The one rule that gives the printed rounds and all three printed rows of fixed fractions. The filter keeps the
+    The one rule that gives the printed rounds and all three printed rows of fixed fractions: the filter keeps the
     ``ceil(f m)`` of the m unfinished jobs that have attained the fewest GPU-rounds, ties in the order B, A, C. They are
     dealt GPUs one at a time in that order, up to their requests and their work left. What remains goes to the other
     jobs, least work left first.

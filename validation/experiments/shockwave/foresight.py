@@ -106,15 +106,9 @@ def figure_2(settings: ExperimentSettings) -> ExperimentOutcome:
 def late_alarms(history: np.ndarray[Any, Any]) -> dict[str, float] | None:
     """Return how late each predictor shows a job to be unfair, and how often it does not; None if an oracle never does.
 
-    Parameters
-    ----------
-    history : ndarray of float, shape (rounds, 5)
-        As `Watched.seen`. Only rounds in which a change is yet to come count as the oracle's alarms.
-
-    Notes
-    -----
-    By Eq. 9 an estimate R of the run time left that is too long pulls fairness towards 1: where a job is behind, it
-    seems less so. Lateness runs from the oracle's first alarm to the predictor's first one from then on.
+    The history, shape (rounds, 5), is that of `Watched.seen`. Only rounds in which a change is yet to come count as the
+    oracle's alarms. By Eq. 9 an estimate R of the run time left that is too long pulls fairness towards 1: where a job
+    is behind, it seems less so. Lateness runs from the oracle's first alarm to the predictor's first one from then on.
     """
     true = (history[:, 1] > 0) & (history[:, 4] > UNFAIR)
     if not true.any():

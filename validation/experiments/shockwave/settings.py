@@ -106,15 +106,8 @@ def settings_rows(
 ) -> Iterator[dict[str, Any]]:
     """Run each setting on each workload of the package's own profiles; one row per setting, as it is done.
 
-    Parameters
-    ----------
-    settings : mapping of str to mapping
-        Names and options of `ShockwavePolicy`.
-    loads : sequence of Load
-    seeds : sequence of int
-        One trace per load and seed.
-    time_limit : float
-        Seconds per window.
+    `settings` has names and options of `ShockwavePolicy`. There is one trace per load and seed; `time_limit` is in
+    seconds per window.
 
     Yields
     ------
