@@ -24,9 +24,8 @@ def named_profiles(folder: str, cluster: str | None) -> Profiles:
                 f"--cluster {cluster}: the built-in profiles are of one cluster", "name a folder with --profiles."
             )
         return Profiles.builtin()
-    for name in PROFILE_FILES:
-        if not (Path(folder) / name).is_file():
-            raise CommandError(
-                f"--profiles {folder}: has no {name}", f"a folder of profiles holds {', '.join(PROFILE_FILES)}."
-            )
+    missing = [name for name in PROFILE_FILES if not (Path(folder) / name).is_file()]
+    if missing:
+        hint = f"a folder of profiles holds {', '.join(PROFILE_FILES)}."
+        raise CommandError(f"--profiles {folder}: has no {missing[0]}", hint)
     return Profiles.read(Path(folder), cluster=DEFAULT_CLUSTER if cluster is None else cluster)

@@ -62,7 +62,8 @@ def _subject(name: str, verdicts: Sequence[Verdict]) -> dict[str, Any]:
 def _row(verdict: Verdict) -> dict[str, str]:
     more, text = "", ""
     if verdict.steps:
-        more, text = f"the proof, {sum(_is_step(line) for line in verdict.steps)} steps", "\n".join(verdict.steps)
+        steps = sum(line[:3].strip().isdigit() for line in verdict.steps)  # a step begins with its number
+        more, text = f"the proof, {steps} steps", "\n".join(verdict.steps)
     elif verdict.witness:
         more = "where it does not hold" if verdict.examples else "why"
         text = "\n".join(filter(None, [verdict.witness, verdict.problem]))
@@ -75,7 +76,3 @@ def _row(verdict: Verdict) -> dict[str, str]:
         "more": more,
         "text": text,
     }
-
-
-def _is_step(line: str) -> bool:
-    return line[:3].strip().isdigit()

@@ -70,7 +70,10 @@ def handoff_rows(*, jobs: int = 1500, rounds: int = 20, repeats: int = 5, seed: 
         jobs=as_integer("jobs", jobs, minimum=1),
         rounds=as_integer("rounds", rounds, minimum=1),
     )
-    by_peer = {peer: _missing(peer) for peer in PEERS}
+    by_peer = {
+        peer: f"{peer} is not installed: pip install {peer}" if peer != OURS and find_spec(peer) is None else ""
+        for peer in PEERS
+    }
     runs = {peer: partial(_timed, load, data) for peer, (load, _) in PEERS.items() if not by_peer[peer]}
     notes = {peer: by_peer[peer] or f"{jobs * rounds} binaries, {note}" for peer, (_, note) in PEERS.items()}
     rows = _rows("hand-off", _medians(runs, repeats), notes)
@@ -141,12 +144,6 @@ PEERS: dict[str, tuple[Callable[[HandoffData], Any], str]] = {
 }
 MODULES = {"equipoise": "equipoise", "pyomo": "pyomo.environ", "cvxpy": "cvxpy"}
 OURS = "equipoise"
-
-
-def _missing(peer: str) -> str:
-    if peer != OURS and find_spec(peer) is None:
-        return f"{peer} is not installed: pip install {peer}"
-    return ""
 
 
 def _medians(runs: Mapping[str, Callable[[], tuple[float, float]]], repeats: int) -> dict[str, tuple[float, float]]:

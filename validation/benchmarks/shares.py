@@ -90,12 +90,10 @@ def share_rows(
     as_real("time_limit", time_limit, above=0.0)
     if distinct is not None:
         as_integer("distinct", distinct, minimum=1)
-    for name in problems:
-        if name not in PROBLEMS:
-            raise InvalidInput("problems", name, f"must be one of {', '.join(PROBLEMS)}")
-    for name in peers:
-        if name not in PEERS:
-            raise InvalidInput("peers", name, f"must be one of {', '.join(PEERS)}")
+    for field, names, known in (("problems", problems, PROBLEMS), ("peers", peers, tuple(PEERS))):
+        for name in names:
+            if name not in known:
+                raise InvalidInput(field, name, f"must be one of {', '.join(known)}")
     usable = [name for name in PEERS if name in peers and find_backend(PEERS[name][0]).probe().usable]
     runs = [(problem, peer) for problem in problems for peer in usable if problem != "water_filling" or peer == OURS]
     ours: dict[str, float] = {}

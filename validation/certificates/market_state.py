@@ -40,22 +40,13 @@ FEW = 64
 class MarketState:
     """An allocation and prices with what the market derives from them: utilities, spending, and the gap.
 
-    Parameters
-    ----------
-    market : FisherMarket or VolatileFisherMarket
-    allocation : array_like or sparse matrix of float, shape (N, K) or (N, J, T); or Equilibrium
-        From any solver or scheduler, feasible or not. An Equilibrium brings its prices.
-    prices : array_like of float, shape (K,) or (J, T), optional
-        By default those that the allocation implies or, where these do not prove it optimal, those of a solve if they
-        prove more.
-    gap : float, optional
-        See :func:`equipoise.validation.certificates.certify.certify`.
+    The allocation, array or sparse matrix of shape (N, K) or (N, J, T), is from any solver or scheduler, feasible or
+    not; an Equilibrium brings its prices. The prices, shape (K,) or (J, T), are by default those that the allocation
+    implies or, where these do not prove it optimal, those of a solve if they prove more. For the gap see
+    :func:`equipoise.validation.certificates.certify.certify`.
 
-    Raises
-    ------
-    InvalidInput
-        If an argument is not an array of numbers of the right shape. Numbers that are not finite are violations that
-        every property reports, and no error here.
+    InvalidInput if an argument is not an array of numbers of the right shape. Numbers that are not finite are
+    violations that every property reports, and no error here.
     """
 
     def __init__(self, market: Market, allocation: Any, prices: ArrayLike | None = None, gap: float | None = None):

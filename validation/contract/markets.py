@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from ...formulations.arrays import Floats
 from ...formulations.markets.fisher import FisherMarket
 from ...formulations.markets.market import Market
 from ...solvers.result import CLOSED_GAP, Limit, Reason, Result
@@ -208,17 +207,11 @@ def _plans(market: Market, rng: np.random.Generator) -> Iterator[Any]:
     """Yield allocations that are no equilibria: the split by budgets, the even one, and random ones."""
     count, goods = market.num_buyers, market.capacities.shape
     shares = [market.budgets / market.total_budget, np.full(count, 1.0 / count)]
-    for share in shares:
-        yield _fitting(market, share.reshape(-1, *([1] * len(goods))) * market.capacities)
-    for _ in range(2):
-        drawn = rng.dirichlet(np.ones(count), size=goods)
-        yield _fitting(market, np.moveaxis(drawn, -1, 0) * market.capacities)
-
-
-def _fitting(market: Market, allocation: Floats) -> Any:
-    if isinstance(market, FisherMarket) and market.is_sparse:
-        return csr_array(allocation)
-    return allocation
+    parts = [share.reshape(-1, *([1] * len(goods))) for share in shares]
+    parts += [np.moveaxis(rng.dirichlet(np.ones(count), size=goods), -1, 0) for _ in range(2)]
+    sparse = isinstance(market, FisherMarket) and market.is_sparse
+    for part in parts:
+        yield csr_array(part * market.capacities) if sparse else part * market.capacities
 
 
 def _welfare(market: Market, allocation: Any) -> float:

@@ -155,14 +155,9 @@ def captured() -> Iterator[Callable[[], str]]:
             with os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace") as python, redirect_stdout(python):
                 yield lambda: text
         finally:
-            _flush_libraries()
+            with suppress(OSError, TypeError, AttributeError):
+                ctypes.CDLL(None).fflush(None)  # the C library writes what it holds back, where it can be asked
             os.dup2(saved, 1)
             os.close(saved)
             file.seek(0)
             text = file.read().decode(errors="replace").strip()
-
-
-def _flush_libraries() -> None:
-    """Let the C library write what it holds back, where it can be asked."""
-    with suppress(OSError, TypeError, AttributeError):
-        ctypes.CDLL(None).fflush(None)

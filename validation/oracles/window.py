@@ -41,18 +41,12 @@ def course(window: ScheduleWindow, job: int) -> Course:
         if n <= window.rounds:
             utility.append(1 - sum(left) / total)
             remaining.append(sum((epochs * seconds for epochs, seconds in zip(left, speed, strict=True)), Fraction(0)))
-        if any(left):
-            needs = n + 1
-        _run_a_round(left, speed, Fraction(window.round_s))
         n += 1
+        for k, epochs in enumerate(left):
+            if epochs:
+                left[k], needs = max(Fraction(0), epochs - Fraction(window.round_s) / speed[k]), n
+                break
     return Course(tuple(utility), tuple(remaining), needs)
-
-
-def _run_a_round(left: list[Fraction], speed: list[Fraction], round_s: Fraction) -> None:
-    for k, epochs in enumerate(left):
-        if epochs:
-            left[k] = max(Fraction(0), epochs - round_s / speed[k])
-            return
 
 
 @dataclass(frozen=True, eq=False)

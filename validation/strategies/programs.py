@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -93,13 +94,7 @@ def windows(
     """
     gpus = draw(st.integers(1, max_gpus))
     drawn = draw(st.lists(window_jobs(max_gpus, max_regimes), min_size=1, max_size=max_jobs))
-    jobs = [
-        WindowJob(
-            id=j, gpus=min(job.gpus, gpus), finished_epochs=job.finished_epochs, total_epochs=job.total_epochs,
-            regimes=job.regimes, ftf=job.ftf, weight=job.weight,
-        )
-        for j, job in enumerate(drawn)
-    ]  # fmt: skip
+    jobs = [replace(job, id=j, gpus=min(job.gpus, gpus)) for j, job in enumerate(drawn)]
     return ScheduleWindow(
         jobs,
         gpus=gpus,

@@ -118,7 +118,8 @@ class Argument:
         for _ in range(len(self._rules) + 1):  # what is given may lead to the left side of something else given
             before = expression
             for left, right, each in self._rules:
-                symbols = sorted(expression.atoms(sp.Symbol) - _bound(left), key=str) if each else []
+                bound = {limit[0] for total in left.atoms(sp.Sum) for limit in total.limits}
+                symbols = sorted(expression.atoms(sp.Symbol) - bound, key=str) if each else []
                 for indices in product(symbols, repeat=len(each)):
                     at = dict(zip(each, indices, strict=True))
                     expression = replaced(expression, left.xreplace(at), fresh(right).xreplace(at))
@@ -159,11 +160,6 @@ def formula_text(formula: Any) -> str:
             return f"{self._print(relation.lhs)} {sign} {self._print(relation.rhs)}"
 
     return str(Printer().doprint(formula)).replace("**", "^")
-
-
-def _bound(expression: Any) -> set[Any]:
-    """Return the indices of all sums in an expression."""
-    return {limit[0] for each in expression.atoms(sp.Sum) for limit in each.limits}
 
 
 def _is(expression: Any, sign: str) -> bool:

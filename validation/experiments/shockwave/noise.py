@@ -91,10 +91,8 @@ class Misled:
 
     def decide(self, state: RoundState) -> Shares | Schedule:
         """Ask the policy, with every job's future and speeds wrong."""
-        return self.policy.decide(replace(state, jobs=tuple(self._wrong(job) for job in state.jobs)))
-
-    def _wrong(self, job: RoundJob) -> RoundJob:
-        return replace(job, make_state=lambda: self._believed(job))
+        wrong = tuple(replace(job, make_state=partial(self._believed, job)) for job in state.jobs)
+        return self.policy.decide(replace(state, jobs=wrong))
 
     def _believed(self, job: RoundJob) -> JobState:
         true = job.state
