@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -136,7 +136,12 @@ def agreement(
         find_backend(name)
     tallies: dict[tuple[str, str], Tally] = {}
     total = count * len(chosen)
-    for done, (kind, known) in enumerate(_drawn(chosen, count, seed)):
+    drawn = (
+        (kind, KINDS[kind](np.random.default_rng([seed, list(KINDS).index(kind), k])))
+        for kind in chosen
+        for k in range(count)
+    )
+    for done, (kind, known) in enumerate(drawn):
         if on_program is not None:
             on_program(done, total)
         problem = known.market if isinstance(known, KnownMarket) else known.program
@@ -158,12 +163,6 @@ def agreement(
         for name, result in results.items():
             _compare(tallies[kind, name], result, known, best, rel_gap)
     return list(tallies.values())
-
-
-def _drawn(kinds: Sequence[str], count: int, seed: int) -> Iterator[tuple[str, Known | KnownMarket]]:
-    for kind in kinds:
-        for k in range(count):
-            yield kind, KINDS[kind](np.random.default_rng([seed, list(KINDS).index(kind), k]))
 
 
 def _solved(problem: Any, name: str, tally: Tally, rel_gap: float) -> Result[Any] | None:

@@ -13,7 +13,7 @@ from ...formulations.markets.fisher import FisherMarket
 from ...formulations.markets.market import Market
 from ...formulations.markets.volatile import VolatileFisherMarket
 from .check_result import CheckResult, Witness
-from .efficiency import maximal_nash_welfare, pareto_optimality, shortfall
+from .efficiency import maximal_nash_welfare, pareto_optimality
 from .market_state import MarketState, place_of_most, property_check
 
 __all__ = [
@@ -130,7 +130,7 @@ def finish_time_fairness_product(state: MarketState) -> CheckResult:
     """
     rho = _rho(state)
     product = float(np.exp(np.sum(state.shares * np.log(rho))))
-    violation, _, _ = shortfall(state)
+    violation, _, _ = state.shortfall
     worst = int(np.argmax(np.where(np.isnan(rho), np.inf, rho)))
     witness = Witness(buyer=worst, words=f"has the largest rho, {rho[worst]:.4g}; the mean is {product:.4g}")
     source = "Shockwave, Corollary 4.0.1 (a) and Appendix E, put right"

@@ -57,7 +57,6 @@ class MarketState:
             allocation = allocation.allocation
         self.market = market
         self.given = _numbers("allocation", allocation, (market.num_buyers, *market.capacities.shape))
-        self.shortfall: tuple[float, Any, str] | None = None  # of Nash welfare, computed once
         self._asked = None if gap is None else as_real("gap", gap, minimum=0.0)
         entries = _entries(self.given)
         self.allocation = self.given
@@ -205,6 +204,29 @@ class MarketState:
     def reach(self) -> tuple[Floats, Floats]:
         """The distances (1 - least, most - 1) that the gap allows r and t below and above 1, each shape (N,)."""
         return reach(self.shares, self.gap)
+
+    @cached_property
+    def shortfall(self) -> tuple[float, Any, str]:
+        """The distance to the best Nash welfare per unit of budget, a better allocation if found, and a note."""
+        gap = self.measured_gap
+        if self.trouble is not None:
+            return math.inf, None, ""
+        if gap <= self.required_gap:
+            return max(0.0, gap), None, ""
+        result = self.optimum
+        if isinstance(result, EquipoiseError):
+            return gap, None, f"no solver could look for a better one: {result}"
+        welfare = self.market.welfare(self.utilities)
+        proved = (result.bound - welfare) / self.market.total_budget
+        if result.plan is None or result.objective is None:
+            return min(gap, proved), None, "no better one found"
+        gain = (result.objective - welfare) / self.market.total_budget
+        if gain <= self.required_gap:
+            return min(gap, proved), None, "no better one found"
+        words = "another gives everybody something"
+        if gain < 700:
+            words = f"another has {math.exp(gain):.6g} times the mean utility"
+        return min(gap, proved), result.plan.allocation, words
 
     @cached_property
     def whole(self) -> Floats:

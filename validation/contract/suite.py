@@ -101,7 +101,9 @@ class ContractReport:
                 reasons.setdefault(row.detail, []).append(row.case)
         parts = [columns_text([("case", *kinds), *lines])] if kinds else []
         parts += [f"failed: {row.case}: {row.detail}" for row in self.failures]
-        parts += [f"skipped: {_listed(cases)}: {reason}" for reason, cases in reasons.items()]
+        for reason, cases in reasons.items():
+            listed = ", ".join(cases) if len(cases) <= MOST_NAMED else f"{len(cases)} cases"
+            parts.append(f"skipped: {listed}: {reason}")
         return "\n".join([*parts, self.summary])
 
 
@@ -205,10 +207,6 @@ def _reason_not_read(backend: Backend, kind: Kind) -> str:
     if not backend.classes:
         return f"it reads {', '.join(sorted(backend.formulations))} only"
     return f"it cannot state {kind.value} programs"
-
-
-def _listed(cases: list[str]) -> str:
-    return ", ".join(cases) if len(cases) <= MOST_NAMED else f"{len(cases)} cases"
 
 
 def _label(kind: Kind) -> str:

@@ -159,7 +159,9 @@ def exact_certificate(
     x: Any = given.allocation if given.allocation.ndim == 2 else given.allocation.reshape(market.num_buyers, -1)
     attempts, reason = 0, "the allocation gives a wanted good to nobody"
     supports = list(_supports(linear, x, given.prices.ravel()))
-    for support in chain(supports, _near(exact, supports)):
+    most = PIVOTS_EACH * (len(exact.budgets) + len(exact.capacities))
+    near = (pivoted(exact, support, most) for support in supports[:MOST_PIVOTED])
+    for support in chain(supports, filter(None, near)):
         attempts += 1
         found, reason = _closed(exact, support)
         if found is not None:
@@ -193,14 +195,6 @@ def _supports(market: FisherMarket, allocation: Any, prices: Floats) -> Iterator
         if key not in seen:
             seen.add(key)
             yield support
-
-
-def _near(market: ExactMarket, supports: list[Forest]) -> Iterator[Forest]:
-    """Yield the forests to which pivots lead from the likeliest supports."""
-    for support in supports[:MOST_PIVOTED]:
-        found = pivoted(market, support, PIVOTS_EACH * (len(market.budgets) + len(market.capacities)))
-        if found is not None:
-            yield found
 
 
 def _cuts(edges: list[Edge], score: Floats, market: FisherMarket) -> list[tuple[float, Forest]]:

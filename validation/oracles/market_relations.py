@@ -88,11 +88,7 @@ class Related:
 
 
 def permuted(
-    market: Market,
-    *,
-    buyers: ArrayLike | None = None,
-    goods: ArrayLike | None = None,
-    rounds: ArrayLike | None = None,
+    market: Market, *, buyers: ArrayLike | None = None, goods: ArrayLike | None = None, rounds: ArrayLike | None = None
 ) -> Related:
     """Return the market with its buyers, goods (or resources) and rounds in another order: nothing changes.
 

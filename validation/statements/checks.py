@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from ..oracles.window import schedules
 
 #: The gap that problems are solved to, and that tolerances follow from.
 REL_GAP = 1e-6
-TIME_LIMIT_S = 20.0
+LIMITS: dict[str, Any] = {"rel_gap": REL_GAP, "time_limit": 20.0}
 # Sampled runs of a stochastic plan, and the probability of rejecting a true mean.
 RUNS = 20_000
 FALSE_ALARM = 1e-9
@@ -54,12 +55,28 @@ class CheckedStatement:
         return f"{where} ({size})" if where else size
 
 
+T = TypeVar("T")
+Check = Callable[[T], Iterator[CheckedStatement]]
+
+
+def _or_skipped(check: Check[T]) -> Check[T]:
+    """Return the check with one skipped statement instead where no installed solver can solve the problem."""
+
+    @wraps(check)
+    def checked(problem: T) -> Iterator[CheckedStatement]:
+        try:
+            yield from check(problem)
+        except (BackendUnavailable, UnsupportedProblem) as error:
+            missing = _checked("can be solved here", "equipoise.solve", math.inf, 0.0, str(error))
+            yield replace(missing, skipped=True)
+
+    return checked
+
+
+@_or_skipped
 def check_market(market: Market) -> Iterator[CheckedStatement]:
     """Solve a market and check every property of an equilibrium on the plan."""
-    result, skipped = _solved(market)
-    if skipped is not None:
-        yield skipped
-        return
+    result = solve(market, **LIMITS)
     yield _solved_to_the_gap(result)
     if result.plan is None:
         return
@@ -71,16 +88,12 @@ def check_market(market: Market) -> Iterator[CheckedStatement]:
         yield CheckedStatement(result=exact.check_result, promised=False)
 
 
+@_or_skipped
 def check_stochastic(market: StochasticMarket) -> Iterator[CheckedStatement]:
     """Solve both programs of a market of chains, compare their optima, and sample runs under their policies."""
     from ...simulation.stochastic_runs import sample_runs
 
-    joint, skipped = _solved(market, form="joint")
-    if skipped is None:
-        decoupled, skipped = _solved(market, form="decoupled")
-    if skipped is not None:
-        yield skipped
-        return
+    joint, decoupled = (solve(market, form=form, **LIMITS) for form in ("joint", "decoupled"))
     yield _solved_to_the_gap(joint, "the joint program ")
     yield _solved_to_the_gap(decoupled, "the decoupled program ")
     if joint.plan is None or decoupled.plan is None:
@@ -107,12 +120,10 @@ def check_stochastic(market: StochasticMarket) -> Iterator[CheckedStatement]:
         yield _checked(f"the {name} plan keeps the capacity on every run", source, share, 0.0, words, promised)
 
 
+@_or_skipped
 def check_window(window: ScheduleWindow) -> Iterator[CheckedStatement]:
     """Plan a window and check the plan against all schedules; market properties are only reported."""
-    result, skipped = _solved(window)
-    if skipped is not None:
-        yield skipped
-        return
+    result = solve(window, **LIMITS)
     yield _solved_to_the_gap(result)
     plan = result.plan
     if plan is None:
@@ -174,15 +185,6 @@ def _window_as_market(window: ScheduleWindow, granted: Indices, others: Indices)
     most = float(gains[better].max(initial=0.0)) if better.any() else 0.0
     witness = f"another schedule does {most:.3g} more of a job's epochs and no less of any"
     yield _checked("Pareto optimality of what is done", NOT_PROMISED, most, ROUNDING, witness, promised=False)
-
-
-def _solved(problem: Any, **options: Any) -> tuple[Result[Any], CheckedStatement | None]:
-    """Solve a problem, or return a skipped statement where no installed solver can."""
-    try:
-        return solve(problem, rel_gap=REL_GAP, time_limit=TIME_LIMIT_S, **options), None
-    except (BackendUnavailable, UnsupportedProblem) as error:
-        missing = _checked("can be solved here", "equipoise.solve", math.inf, 0.0, str(error))
-        return None, replace(missing, skipped=True)  # type: ignore[return-value]  # never used
 
 
 def _solved_to_the_gap(result: Result[Any], what: str = "") -> CheckedStatement:

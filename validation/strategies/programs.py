@@ -144,20 +144,13 @@ def programs(
     """
     columns, rows = draw(st.integers(1, max_columns)), draw(st.integers(0, max_rows))
     point = floats(draw, st.integers(-3, 3), columns)
-    lower, upper = (
-        point - floats(draw, st.integers(0, 3), columns),
-        point + floats(draw, st.integers(0, 3), columns),
-    )
+    lower, upper = (point - floats(draw, st.integers(0, 3), columns), point + floats(draw, st.integers(0, 3), columns))
     if not bounded:
         lower[floats(draw, st.booleans(), columns).astype(bool)] = -np.inf
         upper[floats(draw, st.booleans(), columns).astype(bool)] = np.inf
     build = ProgramBuilder(sense="max" if logs else draw(st.sampled_from(["max", "min"])))
     x = build.add_columns(
-        "x",
-        (columns,),
-        lower=lower,
-        upper=upper,
-        integer=floats(draw, st.booleans(), columns) if integers else False,
+        "x", (columns,), lower=lower, upper=upper, integer=floats(draw, st.booleans(), columns) if integers else False
     )
     matrix = floats(draw, _QUARTERS, rows * columns).reshape(rows, columns)
     activity = matrix @ point

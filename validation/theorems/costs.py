@@ -173,8 +173,7 @@ def ces_limit_needs_weights_of_one(total: Any = None) -> Proof:
     below = sp.Limit(less**r, r, sp.oo)
     proof.equal("W = 1/(1 + d): it vanishes from above, and its inverse from below", below, 0)
     return proof.proof(
-        "Unless the weights sum to one, CES has no limit as rho -> 0: 0 from one side, infinite from the other",
-        LIMITS,
+        "Unless the weights sum to one, CES has no limit as rho -> 0: 0 from one side, infinite from the other", LIMITS
     )
 
 

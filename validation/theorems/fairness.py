@@ -97,6 +97,5 @@ def finish_time_product(weighted: bool = True) -> Proof:
     proof.equal("What the logarithm is more at V", logarithm(V) - logarithm(U), gap)
     proof.at_least("so the product is least at the optimum", logarithm(V) - logarithm(U), 0)
     return proof.proof(
-        "The optimum minimises prod_i rho_i^B_i, rho_i = U_i(c/N)/U_i(x_i). Any number of buyers",
-        FINISH_TIMES,
+        "The optimum minimises prod_i rho_i^B_i, rho_i = U_i(c/N)/U_i(x_i). Any number of buyers", FINISH_TIMES
     )
