@@ -45,15 +45,9 @@ def bench_window(
     from ...validation.benchmarks.window import window_rows
 
     rows = window_rows(
-        jobs=jobs,
-        gpus=gpus,
-        seed=seed,
-        rounds=rounds,
-        makespan_weight=makespan_weight,
-        backends=split_names(backends),
-        time_limit=time_limit,
-        rel_gap=rel_gap,
-    )
+        jobs=jobs, gpus=gpus, seed=seed, rounds=rounds, makespan_weight=makespan_weight,
+        backends=split_names(backends), time_limit=time_limit, rel_gap=rel_gap,
+    )  # fmt: skip
     return print_rows(rows, as_json=as_json)
 
 

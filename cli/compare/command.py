@@ -68,17 +68,9 @@ def compare_command(
         as_integer("--workers", workers, minimum=1)
     specs = read_policies(policies or default_policies(engine), seed, engine)
     config = read_config(
-        trace,
-        gpus=gpus,
-        engine=str(specs[0].engine),
-        profiles=profiles,
-        cluster=cluster,
-        jobs=jobs,
-        rules=rules,
-        seed=seed,
-        sort=sort,
-        skip_wide=skip_wide,
-    )
+        trace, gpus=gpus, engine=str(specs[0].engine), profiles=profiles, cluster=cluster, jobs=jobs, rules=rules,
+        seed=seed, sort=sort, skip_wide=skip_wide,
+    )  # fmt: skip
     targets = Targets(out, PAGE if html is None and out is None and not as_json else html)
     check_target("--html", targets.page)
     check_folder(targets.folder)

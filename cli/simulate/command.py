@@ -51,17 +51,9 @@ def simulate_command(
     if more:
         raise CommandError(f"--policy {policy}: names {1 + len(more)} policies", "`equipoise compare` runs several.")
     config = read_config(
-        trace,
-        gpus=gpus,
-        engine=str(spec.engine),
-        profiles=profiles,
-        cluster=cluster,
-        jobs=jobs,
-        rules=rules,
-        seed=seed,
-        sort=sort,
-        skip_wide=skip_wide,
-    )
+        trace, gpus=gpus, engine=str(spec.engine), profiles=profiles, cluster=cluster, jobs=jobs, rules=rules,
+        seed=seed, sort=sort, skip_wide=skip_wide,
+    )  # fmt: skip
     check_folder(out)
     with CountProgress(spec.label, QUIET_S) as counted:
 

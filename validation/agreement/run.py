@@ -12,19 +12,28 @@ import numpy as np
 
 from ...formulations.checks import as_integer
 from ...formulations.errors import InvalidInput, LicenseLimit, UnsupportedProblem
+from ...formulations.markets.market import Market
 from ...formulations.program.data import ProblemClass
 from ...solvers.backend_table import backends
 from ...solvers.registry import find_backend
 from ...solvers.result import CLOSED_GAP, Reason, Result
 from ...solvers.selection import ProblemInfo, accepts
 from ...solvers.solve import solve
-from ..contract.market_draws import KnownMarket
+from ..certificates.certify import certify
+from ..contract.market_draws import FAMILY_OF, STATIC, KnownMarket, planted_market, random_market
 from ..contract.programs import Known, enumerated, planted, senses
 from ..contract.windows import window
+from ..exact.certificate import exact_certificate
 from ..oracles.window import schedules
-from .markets import MARKET_KINDS, exact_trouble, market_trouble, takes_part
 
 FEASIBILITY_TOL = 1e-6
+# One market in four is planted around an equilibrium, half of these with budgets over twelve orders of magnitude.
+PLANTED, ORDERS = 0.25, 12
+# Kinds whose equilibria are rational.
+EXACT = ("FisherMarket", "VolatileFisherMarket:linear")
+#: Backends that start a program of their own for every step of a solve see one market in so many.
+ONE_IN = {"pyomo:highs": 10, "pyomo:cbc": 20, "pyomo:glpk": 20, "pyomo:ipopt": 20}
+PLANNED = (Reason.OPTIMAL, Reason.FEASIBLE)
 # The share of badly scaled markets that a backend may leave open if it claims no optimum.
 OPEN_SHARE = 0.01
 
@@ -43,6 +52,16 @@ def _counts(rng: np.random.Generator) -> Known:
     return Known(program=window(rng, most_jobs=6, most_rounds=6).program("counts"), optimum=math.nan)
 
 
+def _market(kind: str) -> Callable[[np.random.Generator], KnownMarket]:
+    def draw(rng: np.random.Generator) -> KnownMarket:
+        if rng.random() < PLANTED:
+            return planted_market(rng, kind, orders=int(rng.choice([0, ORDERS])))
+        return KnownMarket(market=random_market(rng, kind), optimum=math.nan)
+
+    return draw
+
+
+MARKET_KINDS = {"fisher": _market(STATIC)} | {f"volatile-{name}": _market(kind) for kind, name in FAMILY_OF.items()}
 #: What is drawn, by the name of its kind; the optimum is planted or enumerated, or nan: the best that was found.
 KINDS: dict[str, Callable[[np.random.Generator], Known | KnownMarket]] = {
     "planted LP": _drawn_by(planted, ProblemClass.LP),
@@ -121,7 +140,7 @@ def agreement(
     refuses what its method cannot state (unbounded columns on a grid) or its licence does not cover.
 
     Markets go to special backends as they are, and to general ones as programs; backends that start processes get a
-    share of them (:data:`equipoise.validation.agreement.markets.ONE_IN`).
+    share of them (:data:`ONE_IN`).
 
     By default every backend that is usable here (`names`) solves all of :data:`KINDS`. `on_program` is called with the
     programs done, and with their number. The tallies are one for each kind and backend that reads it.
@@ -217,3 +236,42 @@ def _trouble(result: Result[Any], known: Known, best: float | None, rel_gap: flo
     if sign * (best - result.bound) > allowed:
         return f"bound {result.bound:.12g} is on the wrong side of {best:.12g}"
     return ""
+
+
+def takes_part(name: str, which: int) -> bool:
+    """Whether a backend is given the market of this number."""
+    return which % ONE_IN.get(name, 1) == 0
+
+
+def market_trouble(result: Result[Any], market: Market, best: float, rel_gap: float, tolerance: float) -> str:
+    """Return what is wrong with a result, given the best welfare that is known; empty if nothing is.
+
+    A plan keeps the capacities within the tolerance, and its welfare is within the gap asked for of the best, or within
+    its own if that is said to be open: two objectives differ by no more than the sum of their gaps. No bound is below
+    the best welfare. What exceeding the capacities can gain is its share of the sum of the budgets, which is what all
+    goods cost. The plan holds every certificate of an equilibrium within that gap.
+    """
+    if result.objective is None or result.residuals is None or result.termination.reason not in PLANNED:
+        return f"{result.termination}, optimum {best:.12g}"
+    unit = market.total_budget
+    allowed = CLOSED_GAP * unit
+    gap = max(rel_gap if result.termination.reason is Reason.OPTIMAL else result.gap, CLOSED_GAP)
+    if not math.isfinite(gap):
+        return f"{result.termination}, optimum {best:.12g}"
+    if best - result.objective > gap * unit + allowed:
+        return f"objective {result.objective:.12g} is worse than {best:.12g}"
+    if result.objective - best > allowed + result.residuals.worst * unit:
+        return f"objective {result.objective:.12g} is better than the optimum {best:.12g}"
+    if best - result.bound > allowed:
+        return f"bound {result.bound:.12g} is on the wrong side of {best:.12g}"
+    if result.residuals.worst > tolerance:
+        return f"the plan violates the market by {result.residuals.worst:.3g}"
+    failures = certify(market, result.plan, gap=gap).failures
+    return str(failures[0]) if failures else ""
+
+
+def exact_trouble(result: Result[Any], market: Market) -> str | None:
+    """Return why no exact equilibrium was found beside the plan, empty if one was; None if the market is not linear."""
+    if market.kind not in EXACT or result.plan is None:
+        return None
+    return exact_certificate(market, result.plan).reason

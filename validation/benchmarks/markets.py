@@ -135,13 +135,9 @@ def _check_size(size: str) -> None:
 def _measured(run: dict[str, Any]) -> dict[str, Any]:
     row = {"size": run["size"], "kind": run["kind"], "asked": run["gap"], "backend": run["name"]}
     try:
+        command, environment = [sys.executable, "-m", __name__, json.dumps(run)], {**os.environ, **ONE_THREAD}
         child = subprocess.run(
-            [sys.executable, "-m", __name__, json.dumps(run)],
-            env={**os.environ, **ONE_THREAD},
-            capture_output=True,
-            text=True,
-            timeout=run["limit"] + GRACE,
-            check=True,
+            command, env=environment, capture_output=True, text=True, timeout=run["limit"] + GRACE, check=True
         )
         measured: dict[str, Any] = json.loads(child.stdout.splitlines()[-1])
         return row | measured

@@ -251,13 +251,9 @@ class MarketState:
             violation, witness = math.inf, trouble
         violation = math.inf if math.isnan(violation) else max(0.0, float(violation))
         return CheckResult(
-            statement=statement,
-            source=source,
-            holds=bool(violation <= tolerance),
-            violation=violation,
-            witness=witness if violation > 0 else None,
-            tolerance=float(tolerance),
-        )
+            statement=statement, source=source, holds=bool(violation <= tolerance), violation=violation,
+            witness=witness if violation > 0 else None, tolerance=float(tolerance),
+        )  # fmt: skip
 
 
 class Property(Protocol):

@@ -124,11 +124,8 @@ def _bundle_is_least(proof: Argument, case: str, utility: Callable[[Any], Any], 
     proof.equal(f"It costs e, {case}", sp.Sum(p[j] * at(j), (j, 1, J)), least)
     paid = sp.Sum(least * g[j] * y[j], (j, 1, J))
     here = proof.aside()
-    here.given(
-        "y gives one unit too; concave and by Euler's identity, its slopes at x sum to kappa >= 0 more",
-        sp.Sum(g[j] * y[j], (j, 1, J)),
-        1 + below,
-    )
+    text = "y gives one unit too; concave and by Euler's identity, its slopes at x sum to kappa >= 0 more"
+    here.given(text, sp.Sum(g[j] * y[j], (j, 1, J)), 1 + below)
     here.equal("It costs, at prices e g_j,", paid, least * (1 + below))
     here.at_least("which is e or more", least * (1 + below), least)
     proof.include(here)

@@ -39,11 +39,8 @@ def ratios_are_not_finish_times(work: Any = None) -> Proof:
     proof.equal("U = (1, 1) uses both rounds and meets it: a whole round each is an optimum", total**2 / 4, 1)
     alone, shared = 1 + work, work / sp.Rational(1, 2)  # the second job waits a round; half a GPU each from the start
     proof.exceeds("The job that gets the second round ends later than with half a GPU in both", alone, shared)
-    proof.exceeds(
-        "and the product of the finish times is not what the equal split, an optimum too, minimises",
-        shared**2,
-        work * alone,
-    )
+    text = "and the product of the finish times is not what the equal split, an optimum too, minimises"
+    proof.exceeds(text, shared**2, work * alone)
     return proof.proof(
         "As finish times the ratios may exceed one at an optimum, their product need not be least: two jobs",
         "against Shockwave, Corollary 4.0.1 (a) and (b)",

@@ -35,11 +35,8 @@ def leontief_conditions(constraint: Any = 1) -> Proof:
         p[j, t] * (c[j, t] - constraint * used(r)), (j, 1, J), (t, 1, T)
     )
     slope = B[m] / sp.Sum(r[m, t], (t, 1, T)) - sp.Sum(a[m, j, n] * p[j, n], (j, 1, J))
-    proof.equal(
-        "Slope of the Lagrangian in the level r_mn: B_m/U_m less what a unit costs",
-        sp.Derivative(lagrangian, r[m, n]),
-        slope,
-    )
+    text = "Slope of the Lagrangian in the level r_mn: B_m/U_m less what a unit costs"
+    proof.equal(text, sp.Derivative(lagrangian, r[m, n]), slope)
     proof.equal("Cost of levels r: resource by resource or buyer by buyer", cost(r), spent(r), rule=True)
     proof.equal("and of any other levels y", cost(y), spent(y))
     proof.given("the utility is the sum of the levels", sp.Sum(r[i, t], (t, 1, T)), U[i], i)
@@ -118,11 +115,8 @@ def leontief_prices_are_duals(levels: Any = 1) -> Proof:
     proof.given("U is the sum of the levels", sp.Sum(r[t], (t, 1, T)), U)
     proof.equal("The buyer's goods cost the budget", sp.Sum(r[t] * unit_cost, (t, 1, T)), B)
     spare = U / B * (sp.Sum(y[t] * z[t], (t, 1, T)) + waste)
-    proof.equal(
-        "Any bundle a_jt y_t + b_jt, b_jt >= 0, of utility sum_t y_t: what it falls short of U p.x/B",
-        U / B * bought - value,
-        spare,
-    )
+    text = "Any bundle a_jt y_t + b_jt, b_jt >= 0, of utility sum_t y_t: what it falls short of U p.x/B"
+    proof.equal(text, U / B * bought - value, spare)
     proof.at_least("is not negative: its utility is at most U p.x/B", spare, 0)
     proof.given("it is affordable: what its levels add up to", sp.Sum(y[t], (t, 1, T)), U / B * (B - money) - spare)
     proof.equal("that is, it costs m >= 0 less than the budget", bought, B - money)
@@ -144,13 +138,9 @@ def budgets_clear(degree: Any = 1) -> Proof:
     priced = sp.Sum(p[k] * c[k], (k, 1, K))
     proof = Argument()
     proof.equal("What is sold is what is bought", sold, sp.Sum(bought, (i, 1, N)), rule=True)
-    proof.given(
-        "prices are B_i/U_i times the slope, wherever x_ik > 0",
-        bought,
-        B[i] / U[i] * sp.Sum(g[i, k] * x[i, k], (k, 1, K)),
-        i,
-    )
-    proof.given("Euler's identity", sp.Sum(g[i, k] * x[i, k], (k, 1, K)), degree * U[i], i)
+    by_slopes = sp.Sum(g[i, k] * x[i, k], (k, 1, K))
+    proof.given("prices are B_i/U_i times the slope, wherever x_ik > 0", bought, B[i] / U[i] * by_slopes, i)
+    proof.given("Euler's identity", by_slopes, degree * U[i], i)
     proof.equal("Every buyer spends the budget", bought, B[i])
     proof.given("what is left over costs nothing", priced, sold)
     proof.equal("All goods cost all budgets", priced, sp.Sum(B[i], (i, 1, N)))
@@ -175,16 +165,13 @@ def prices_bound_welfare(priced_at: Any = 1) -> Proof:
     bound = sp.Sum(B[i] * (sp.log(B[i]) - sp.log(e[i])), (i, 1, N))
     welfare = sp.Sum(B[i] * (sp.log(B[i]) + logs[i] - sp.log(e[i]) - lam[i]), (i, 1, N))
     slack = budgets - sp.Sum(m[i], (i, 1, N))
-    proof.equal(
-        "D - P, where U_i = m_i/e_i exp(-l_i), l_i >= 0: money m_i buys at most m_i/e_i",
-        bound - welfare,
-        sp.Sum(B[i] * (lam[i] + gam[i]), (i, 1, N)) + slack,
-    )
+    text, short = "D - P, where U_i = m_i/e_i exp(-l_i), l_i >= 0: money m_i buys at most m_i/e_i", lam[i] + gam[i]
+    proof.equal(text, bound - welfare, sp.Sum(B[i] * short, (i, 1, N)) + slack)
     proof.given("x keeps the capacities, s_k >= 0 is left", sp.Sum(x[i, k], (i, 1, N)), c[k] - s[k], k)
     proof.given("all goods cost all budgets", sp.Sum(p[k] * c[k], (k, 1, K)), priced_at * budgets)
     left = sp.Sum(p[k] * s[k], (k, 1, K))
     proof.equal("The last term is the worth of what is left", budgets - sold, left)
-    proof.at_least("Nothing of it is negative: D >= P", sp.Sum(B[i] * (lam[i] + gam[i]), (i, 1, N)) + left, 0)
+    proof.at_least("Nothing of it is negative: D >= P", sp.Sum(B[i] * short, (i, 1, N)) + left, 0)
     return proof.proof(
         "Weak duality: sum_i B_i log(B_i/e_i(p)) >= sum_i B_i log U_i(x_i) for all prices with p.c = sum B and all "
         "feasible x. Any number of buyers and goods",
@@ -205,11 +192,8 @@ def gap_bounds_the_mean(scale: Any = None) -> Proof:
 
     proof = Argument()
     mean = sp.Product((U[i] / V[i]) ** (B[i] / total), (i, 1, N))
-    proof.equal(
-        "The logarithm of the geometric mean of U_i/V_i, weighted by budgets",
-        sp.log(mean),
-        (welfare(U) - welfare(V)) / total,
-    )
+    text = "The logarithm of the geometric mean of U_i/V_i, weighted by budgets"
+    proof.equal(text, sp.log(mean), (welfare(U) - welfare(V)) / total)
     proof.given("V is the optimum: delta >= 0 below the bound D (prices_bound_welfare)", welfare(V), bound - least)
     proof.given("the gap is g = (D - P)/B, P the welfare of U", welfare(U), bound - scale * gap)
     proof.at_least("so the mean is exp(-g) or more", sp.log(mean), -gap)

@@ -88,11 +88,8 @@ def finish_time_product(weighted: bool = True) -> Proof:
     split = welfare(equal)
     ratios = sp.Product((equal[i] / U[i]) ** power, (i, 1, N))
     proof.equal("The logarithm of prod_i rho_i^B_i, rho_i = U_i(c/N)/U_i", sp.log(ratios), logarithm(U))
-    proof.equal(
-        "is the welfare of the equal split, E_i = U_i(c/N), less that of U: the product is exp(that)",
-        logarithm(U),
-        split - welfare(U),
-    )
+    text = "is the welfare of the equal split, E_i = U_i(c/N), less that of U: the product is exp(that)"
+    proof.equal(text, logarithm(U), split - welfare(U))
     proof.given("U is the optimum: any other V has delta >= 0 less", welfare(V), welfare(U) - gap)
     proof.equal("What the logarithm is more at V", logarithm(V) - logarithm(U), gap)
     proof.at_least("so the product is least at the optimum", logarithm(V) - logarithm(U), 0)

@@ -78,13 +78,9 @@ def run_cases(cases: Mapping[Any, SimulationCase], on_step: OnStep | None) -> di
             if on_step is not None:
                 on_step(start + completed, total)
 
+        profiles = Profiles.builtin() if case.profiles is None else case.profiles
         results[key] = simulate_rounds(
-            case.trace,
-            case.policy(),
-            gpus=case.gpus,
-            profiles=Profiles.builtin() if case.profiles is None else case.profiles,
-            rules=RoundRules(),
-            on_round=on_round,
+            case.trace, case.policy(), gpus=case.gpus, profiles=profiles, rules=RoundRules(), on_round=on_round
         )
         before += len(case.trace)
     if on_step is not None:
