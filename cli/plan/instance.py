@@ -39,19 +39,15 @@ def window_of(document: Any, *, skip_wide: bool = False) -> ScheduleWindow:
     check_document("instance", document)
     jobs = document["jobs"]
     regimes = [regime for job in jobs for regime in job["regimes"]]
+    columns: dict[str, Any] = {name: [regime[key] for regime in regimes] for name, key in _REGIME_KEYS.items()}
+    columns |= {name: [job.get(key, 1.0) for job in jobs] for name, key in _JOB_KEYS.items()}  # 1: fairness and weight
+    columns["ids"] = [_identity(job["id"]) for job in jobs]
     scalars = {name: document[name] for name in _SCALARS if name in document}
     starts = list(accumulate((len(job["regimes"]) for job in jobs), initial=0))
     try:
         return ScheduleWindow.from_columns(
-            ids=[_identity(job["id"]) for job in jobs],
-            gangs=[job["gpus"] for job in jobs],
-            finished_epochs=[job["finished_epochs"] for job in jobs],
-            total_epochs=[job["total_epochs"] for job in jobs],
             regime_starts=starts,
-            regime_epochs=[regime["epochs"] for regime in regimes],
-            regime_epoch_s=[regime["epoch_s"] for regime in regimes],
-            ftf=[job.get("ftf", 1.0) for job in jobs],
-            weight=[job.get("weight", 1.0) for job in jobs],
+            **columns,
             running=tuple(_identity(each) for each in document.get("running", ())),
             skip_wide=skip_wide or document.get("skip_wide", False),
             **scalars,

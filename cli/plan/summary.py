@@ -54,10 +54,7 @@ def print_summary(window: ScheduleWindow, result: Result[WindowPlan]) -> None:
 def _rows_shown(plan: WindowPlan) -> list[int]:
     """Return the rows to print: all jobs where they are few, else the first that run, then the first that wait."""
     granted = plan.rounds_granted
-    count = len(granted)
-    if count <= MOST_JOBS:
-        return list(range(count))
-    return sorted(sorted(range(count), key=lambda row: granted[row] == 0)[:MOST_JOBS])
+    return sorted(sorted(range(len(granted)), key=lambda row: granted[row] == 0)[:MOST_JOBS])
 
 
 def _job_table(plan: WindowPlan, rows: list[int], *, unicode: bool) -> Table:

@@ -107,16 +107,19 @@ class Tally:
 
     def row(self) -> dict[str, Any]:
         """Return the record as one row of a table."""
-        return {
-            "kind": self.kind,
-            "backend": self.backend,
-            "programs": self.programs,
-            "agreed": self.agreed,
-            "left_open": self.left_open,
+        fields = (
+            "kind",
+            "backend",
+            "programs",
+            "agreed",
+            "left_open",
+            "exact",
+            "refused",
+            "worst_gap",
+            "worst_residual",
+        )
+        return {name: getattr(self, name) for name in own} | {
             "exact": self.exact if self.exact or self.inexact else None,
-            "refused": self.refused,
-            "worst_gap": self.worst_gap,
-            "worst_residual": self.worst_residual,
             "ms_each": 1e3 * self.seconds / max(1, self.programs),
             "first_disagreement": self.disagreements[0] if self.disagreements else "",
             "first_inexact": self.inexact[0] if self.inexact else "",

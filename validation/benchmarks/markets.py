@@ -62,17 +62,11 @@ def market_rows(
 
     Each backend has a process of its own with one thread, in which a small market of the same kind is solved first
     (which loads what is compiled). Times cover `solve` with its verification, not the making of the market. What takes
-    at most a second is solved five times, the market made anew each time. Backends are all usable ones by default, and
-    `on_solve` is called with (done, total).
+    at most a second is solved five times, the market made anew each time.
 
-    Parameters
-    ----------
-    sizes : sequence of str
-        "NxK" for linear markets of every kind, "NxJxT" for Leontief ones.
-    gaps : sequence of float
-        Relative gaps (D - P)/sum B to ask for.
-    patience : float
-        A peer is stopped after this many times the seconds that the first backend took.
+    Sizes are "NxK" for linear markets of every kind, "NxJxT" for Leontief ones; gaps are relative, (D - P)/sum B.
+    Backends are all usable ones by default. A peer is stopped after `patience` times the seconds that the first backend
+    took. `on_solve` is called with (done, total).
 
     Yields
     ------

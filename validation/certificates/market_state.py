@@ -124,10 +124,8 @@ class MarketState:
     @cached_property
     def price_trouble(self) -> Witness | None:
         """The first price that is not finite, with which every property that depends on prices fails; else None."""
-        bad = ~np.isfinite(self.raw_prices)
-        if bad.any():
-            return Witness(good=index_of(np.argwhere(bad)[0]), words="the price is not a finite number")
-        return None
+        bad = np.argwhere(~np.isfinite(self.raw_prices))
+        return Witness(good=index_of(bad[0]), words="the price is not a finite number") if len(bad) else None
 
     @cached_property
     def rounding(self) -> float:

@@ -48,17 +48,9 @@ def senses(wanted: ProblemClass) -> tuple[Sense, ...]:
 
 
 def dense(
-    wanted: ProblemClass,
-    sense: Sense,
-    cost: ArrayLike,
-    rows: ArrayLike = (),
-    *,
-    at_least: ArrayLike = -np.inf,
-    at_most: ArrayLike = np.inf,
-    lower: ArrayLike = 0.0,
-    upper: ArrayLike = np.inf,
-    offset: float = 0.0,
-) -> Program:
+    wanted: ProblemClass, sense: Sense, cost: ArrayLike, rows: ArrayLike = (), *, at_least: ArrayLike = -np.inf,
+    at_most: ArrayLike = np.inf, lower: ArrayLike = 0.0, upper: ArrayLike = np.inf, offset: float = 0.0,
+) -> Program:  # fmt: skip
     """Return a program of the wanted class from a dense matrix, its columns in the block "x", its rows in "row".
 
     All columns are integer where the class has integers. A class with logarithms gets one more column, "share", which

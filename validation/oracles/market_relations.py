@@ -207,16 +207,9 @@ def in_other_money(market: Market, money: float) -> Related:
 
 
 def _related(
-    market: Market,
-    *,
-    buyers: Indices | None = None,
-    portions: Floats | None = None,
-    worth: Floats | None = None,
-    axes: Sequence[Indices] | None = None,
-    parts: Floats | None = None,
-    units: Floats | None = None,
-    money: float = 1.0,
-) -> Related:
+    market: Market, *, buyers: Indices | None = None, portions: Floats | None = None, worth: Floats | None = None,
+    axes: Sequence[Indices] | None = None, parts: Floats | None = None, units: Floats | None = None, money: float = 1.0,
+) -> Related:  # fmt: skip
     """Return the market of chosen buyers and goods; `axes` are indices along each axis of the prices, -1 for new."""
     shape = market.capacities.shape
     buyers = np.arange(market.num_buyers) if buyers is None else buyers
@@ -249,14 +242,9 @@ def _related(
 
 
 def _volatile(
-    market: VolatileFisherMarket,
-    buyers: Indices,
-    worth: Floats,
-    old: tuple[Indices, ...],
-    units: Floats,
-    budgets: Floats,
-    capacities: Floats,
-) -> VolatileFisherMarket:
+    market: VolatileFisherMarket, buyers: Indices, worth: Floats, old: tuple[Indices, ...], units: Floats,
+    budgets: Floats, capacities: Floats,
+) -> VolatileFisherMarket:  # fmt: skip
     """Return a market over rounds with its data in other units; units are 0 for new goods, of no use to anybody."""
     resources, rounds = old
     old_good = (buyers[:, None, None], resources[None], rounds[None])

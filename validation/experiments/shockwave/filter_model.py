@@ -196,19 +196,12 @@ def filter_rows() -> list[dict[str, str | float | int | bool | None]]:
     rows: list[dict[str, str | float | int | bool | None]] = []
     for name, run in filter_runs().items():
         printed = PRINTED.get(name)
-        rows.append(
-            {
-                "filter": name,
-                "rounds": run.grid,
-                **{f"finish {job}": end for job, end in run.finishes.items()},
-                **{f"ftf {job}": float(value) for job, value in run.fairness.items()},
-                "worst ftf": float(run.worst),
-                "mean jct": float(run.mean_completion),
-                "makespan": run.makespan,
-                "paper": str(printed) if printed else None,
-                "equal": equal_to_print(run, printed) if printed else None,
-            }
-        )
+        finishes = {f"finish {job}": end for job, end in run.finishes.items()}
+        fairness = {f"ftf {job}": float(value) for job, value in run.fairness.items()}
+        over_all = {"worst ftf": float(run.worst), "mean jct": float(run.mean_completion), "makespan": run.makespan}
+        paper = (str(printed), equal_to_print(run, printed)) if printed else (None, None)
+        row = {"filter": name, "rounds": run.grid, **finishes, **fairness, **over_all}
+        rows.append({**row, "paper": paper[0], "equal": paper[1]})
     return rows
 
 
