@@ -107,17 +107,7 @@ class Tally:
 
     def row(self) -> dict[str, Any]:
         """Return the record as one row of a table."""
-        fields = (
-            "kind",
-            "backend",
-            "programs",
-            "agreed",
-            "left_open",
-            "exact",
-            "refused",
-            "worst_gap",
-            "worst_residual",
-        )
+        own = ("kind", "backend", "programs", "agreed", "left_open", "exact", "refused", "worst_gap", "worst_residual")
         return {name: getattr(self, name) for name in own} | {
             "exact": self.exact if self.exact or self.inexact else None,
             "ms_each": 1e3 * self.seconds / max(1, self.programs),
