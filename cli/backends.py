@@ -53,7 +53,7 @@ def backends_command(
     from .plan.instance import read_window
 
     options = {"form": form, "rel_gap": rel_gap, "threads": threads, "seed": seed}
-    given = {name: value for name, value in options.items() if value is not None}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if check is not None and instance is not None:
         raise CommandError("--check and --for together", "give one of them.")
     if instance is not None:

@@ -40,7 +40,7 @@ def window_of(document: Any, *, skip_wide: bool = False) -> ScheduleWindow:
     jobs = document["jobs"]
     regimes = [regime for job in jobs for regime in job["regimes"]]
     columns: dict[str, Any] = {name: [regime[key] for regime in regimes] for name, key in _REGIME_KEYS.items()}
-    columns |= {name: [job.get(key, 1.0) for job in jobs] for name, key in _JOB_KEYS.items()}  # 1: fairness and weight
+    columns |= {name: [job.get(key, 1.0) for job in jobs] for name, key in _JOB_KEYS.items()}  # 1.0: ftf, weight
     columns["ids"] = [_identity(job["id"]) for job in jobs]
     scalars = {name: document[name] for name in _SCALARS if name in document}
     starts = list(accumulate((len(job["regimes"]) for job in jobs), initial=0))

@@ -103,7 +103,7 @@ def share_rows(
         options["backend_options"] = {backend: own} if own else {}
         solve(share_problem(name, jobs=5, types=min(types, 2), distinct=None, seed=0), backend, **options)
         row: dict[str, Any] = {"problem": name, "backend": peer}
-        size = {"jobs": jobs, "types": types, "distinct": distinct, "seed": seed}
+        size: dict[str, Any] = {"jobs": jobs, "types": types, "distinct": distinct, "seed": seed}
         row |= _measured(partial(share_problem, name, **size), backend, options)
         if peer == OURS and row["cpu_s"] is not None:
             ours[name] = row["cpu_s"]

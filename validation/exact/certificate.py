@@ -21,7 +21,8 @@ from ...formulations.markets.market import Market
 from ...formulations.markets.volatile import VolatileFisherMarket
 from ..certificates.check_result import CheckResult, Witness
 from ..certificates.market_state import MarketState
-from .market import Edge, ExactMarket, Forest, exact_market, forest, prices_of, purchases
+from .flow import Edge
+from .market import ExactMarket, Forest, exact_market, forest, prices_of, purchases
 from .pivots import pivoted
 
 STATEMENT = "an exact equilibrium, in rationals"

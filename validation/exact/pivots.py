@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Sequence
 from fractions import Fraction
 
-from .market import Edge, ExactMarket, Forest, forest, payments, prices_of
+from .flow import Edge
+from .market import ExactMarket, Forest, forest, payments, prices_of
 
 
 def pivoted(market: ExactMarket, given: Forest, most: int) -> Forest | None:

@@ -177,7 +177,7 @@ def ces_limit_needs_weights_of_one(total: Any = None) -> Proof:
 def ces_limit_linear(end: Any = 1) -> Proof:
     """Prove that CES is linear at rho = `end` = 1."""
     j, J = integers("j J")
-    w, x, rho = *positive("w x"), sp.Symbol("rho", positive=True)
+    (w, x), rho = positive("w x"), sp.Symbol("rho", positive=True)
     ces = sp.Sum(w[j] * x[j] ** rho, (j, 1, J)) ** (1 / rho)
     proof = Argument()
     proof.equal("At rho = 1", ces.subs(rho, end), sp.Sum(w[j] * x[j], (j, 1, J)))

@@ -132,7 +132,7 @@ def budgets_clear(degree: Any = 1) -> Proof:
     """Prove that budgets are spent and goods sold, if Euler's identity is of `degree` one."""
     i, k, N, K = integers("i k N K")
     B, U, c = positive("B U c")
-    p, x, g = *nonnegative("p x"), sp.IndexedBase("g", real=True)
+    (p, x), g = nonnegative("p x"), sp.IndexedBase("g", real=True)
     bought = sp.Sum(p[k] * x[i, k], (k, 1, K))
     sold = sp.Sum(p[k] * sp.Sum(x[i, k], (i, 1, N)), (k, 1, K))
     priced = sp.Sum(p[k] * c[k], (k, 1, K))

@@ -133,7 +133,7 @@ class Argument:
 def formula_text(formula: Any) -> str:
     """Return a formula on one line, sums as ``sum_j(...)``."""
 
-    class Printer(sp.StrPrinter):  # type: ignore[misc, name-defined]  # sympy has no types
+    class Printer(sp.StrPrinter):  # type: ignore[misc]  # sympy has no types
         def _print_Sum(self, total: Any) -> str:  # noqa: N802 - the names that sympy calls
             indices = [str(limit[0]) for limit in total.limits]
             under = indices[0] if len(indices) == 1 else "{" + ",".join(indices) + "}"

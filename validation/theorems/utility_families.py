@@ -129,7 +129,7 @@ def other_degrees(power: Any = None) -> Proof:
 def _line() -> tuple[Any, Callable[[Callable[[Any], Any]], Any]]:
     """Return the point x + e h at resource j, and the sum of a function of j with weights."""
     j, J = integers("j J")
-    w, x, h = *positive("w x"), sp.IndexedBase("h", real=True)
+    (w, x), h = positive("w x"), sp.IndexedBase("h", real=True)
     step = _step()
     return (lambda j, e=step: x[j] + e * h[j]), (lambda f: sp.Sum(w[j] * f(j), (j, 1, J)))
 
@@ -149,7 +149,7 @@ def _second_derivative(utility: Any) -> Any:
 def _squares(f: Callable[[Any], Any]) -> Any:
     """Return ``sum_ij w_i w_j f_i f_j (h_i/x_i - h_j/x_j)^2``."""
     i, j, J = integers("i j J")
-    w, x, h = *positive("w x"), sp.IndexedBase("h", real=True)
+    (w, x), h = positive("w x"), sp.IndexedBase("h", real=True)
     return sp.Sum(w[i] * w[j] * f(i) * f(j) * (h[i] / x[i] - h[j] / x[j]) ** 2, (i, 1, J), (j, 1, J))
 
 
