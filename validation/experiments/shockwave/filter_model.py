@@ -199,9 +199,10 @@ def filter_rows() -> list[dict[str, str | float | int | bool | None]]:
         finishes = {f"finish {job}": end for job, end in run.finishes.items()}
         fairness = {f"ftf {job}": float(value) for job, value in run.fairness.items()}
         over_all = {"worst ftf": float(run.worst), "mean jct": float(run.mean_completion), "makespan": run.makespan}
-        paper = (str(printed), equal_to_print(run, printed)) if printed else (None, None)
-        of_run = {"rounds": run.grid, **finishes, **fairness, **over_all}
-        rows.append({"filter": name, **of_run, "paper": paper[0], "equal": paper[1]})
+        paper, equal = (str(printed), equal_to_print(run, printed)) if printed else (None, None)
+        rows.append(
+            {"filter": name, "rounds": run.grid, **finishes, **fairness, **over_all, "paper": paper, "equal": equal}
+        )
     return rows
 
 
