@@ -35,9 +35,7 @@ def backends_command(
     instance: Annotated[
         str | None,
         typer.Option(
-            "--for",
-            metavar="INSTANCE.json",
-            help="Explain why auto takes each or passes over it; - reads stdin.",
+            "--for", metavar="INSTANCE.json", help="Explain why auto takes each or passes over it; - reads stdin."
         ),
     ] = None,
     form: Annotated[str | None, typer.Option(help="With --for: a program of the instance.")] = None,
@@ -48,53 +46,25 @@ def backends_command(
 ) -> int:
     """List the solvers: which can run here, and why the others cannot.
 
-    Raises
-    ------
-    CommandError
-        For an option that would be ignored.
+    An option that would be ignored is a CommandError.
     """
+    from ..solvers.backend_table import backends
+    from ..solvers.selection import candidates
+    from .plan.instance import read_window
+
     options = {"form": form, "rel_gap": rel_gap, "threads": threads, "seed": seed}
-    given = {name: value for name, value in options.items() if value is not None}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if check is not None and instance is not None:
         raise CommandError("--check and --for together", "give one of them.")
     if instance is not None:
-        return explain_choice(instance, given, as_json=as_json)
+        return _print_table(candidates(read_window(instance), **given), as_json=as_json)
     ignored = [name for name in given if check is None or name != "seed"]
     if ignored:
         option = f"--{ignored[0].replace('_', '-')}"
         raise CommandError(f"{option} without --for", "it belongs to the instance that --for names.")
     if check is not None:
         return check_backends(check, seed=seed or 0, as_json=as_json)
-    return list_backends(as_json=as_json)
-
-
-def list_backends(*, as_json: bool) -> int:
-    """Print the table of backends on standard output and return the exit code."""
-    from ..solvers.backend_table import backends
-
     return _print_table(backends(), as_json=as_json)
-
-
-def explain_choice(source: str, options: dict[str, Any], *, as_json: bool) -> int:
-    """Print for each backend why backend="auto" takes it or passes over it.
-
-    Parameters
-    ----------
-    source : str
-        A file with an instance, or "-" for standard input.
-    options : dict of str to object
-        Options of `solve` that bear on the choice.
-    as_json : bool
-
-    Returns
-    -------
-    int
-        Exit code.
-    """
-    from ..solvers.selection import candidates
-    from .plan.instance import read_window
-
-    return _print_table(candidates(read_window(source), **options), as_json=as_json)
 
 
 def _print_table(table: Any, *, as_json: bool) -> int:
@@ -106,24 +76,10 @@ def _print_table(table: Any, *, as_json: bool) -> int:
 
 
 def check_backends(given: str, *, seed: int, as_json: bool) -> int:
-    """Run the contract on backends and print the reports.
+    """Run the contract on backends and print the reports; the exit code is 1 if a case failed.
 
-    Parameters
-    ----------
-    given : str
-        Names of backends separated by commas, "all", or MODULE:ATTRIBUTE for a backend of another package.
-    seed : int
-        Seed of the random programs.
-
-    Returns
-    -------
-    int
-        1 if a case failed.
-
-    Raises
-    ------
-    BackendNotFound, BackendUnavailable
-        If a backend that was named is unknown or cannot run here; nothing has run then.
+    `given` has names of backends separated by commas, "all", or MODULE:ATTRIBUTE for a backend of another package.
+    BackendNotFound or BackendUnavailable comes before anything runs, for a backend that was named.
     """
     from ..solvers.registry import BACKENDS
     from ..validation.contract.suite import CASES, check_backend

@@ -30,20 +30,11 @@ WITHOUT_INSTANCE = ("verify", "bench", "simulate", "compare")
 
 
 class CommandError(EquipoiseError):
-    """A failure with a hint and an exit code of its own.
-
-    Attributes
-    ----------
-    hint : str
-        Advice to the user.
-    code : int
-        Exit code.
-    """
+    """A failure with a hint, which is advice to the user, and an exit code of its own."""
 
     def __init__(self, message: str, hint: str, code: int = BAD_INPUT) -> None:
         super().__init__(message)
-        self.hint = hint
-        self.code = code
+        self.hint, self.code = hint, code
 
 
 @dataclass(frozen=True)

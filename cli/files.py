@@ -16,16 +16,12 @@ STANDARD_INPUT = "-"
 def read_text(source: str) -> str:
     """Return the text of a file, or of standard input for "-".
 
-    Raises
-    ------
-    CommandError
-        If it is missing, a folder, unreadable, empty, or not text.
+    A file that is missing, a folder, unreadable, empty, or not text is a CommandError.
     """
+    name = "standard input" if source == STANDARD_INPUT else source
     if source == STANDARD_INPUT:
-        name = "standard input"
         raw = _standard_input()
     else:
-        name = source
         try:
             raw = Path(source).read_bytes()
         except FileNotFoundError:
@@ -57,13 +53,7 @@ def _standard_input() -> bytes:
 
 
 def check_target(option: str, target: Path | None) -> None:
-    """Check that a file can be written at `target`, before any work is done for it.
-
-    Raises
-    ------
-    CommandError
-        Naming the option, if the folder is missing or read-only, or the target is a folder.
-    """
+    """Check that a file can be written at `target`, before any work is done for it; CommandError names the option."""
     if target is None:
         return
     if target.is_dir():
@@ -76,13 +66,7 @@ def check_target(option: str, target: Path | None) -> None:
 
 
 def write_text(target: Path, text: str) -> None:
-    """Write `text` to `target` whole or not at all; what UTF-8 cannot hold becomes an escape sequence.
-
-    Raises
-    ------
-    CommandError
-        If the file cannot be written; nothing is left behind.
-    """
+    """Write `text` to `target` whole or, with a CommandError, not at all; what UTF-8 cannot hold is escaped."""
     try:
         files.write_text(target, text, errors="backslashreplace")
     except OSError as error:

@@ -11,10 +11,7 @@ from typing import Any
 def json_text(document: Mapping[str, Any]) -> str:
     """Return `document` as JSON, ASCII only, ending in a newline; a list of objects gets a line for each.
 
-    Raises
-    ------
-    ValueError
-        If it holds a NaN or an infinity, which JSON cannot write.
+    A NaN or an infinity, which JSON cannot write, is a ValueError.
     """
     fields = []
     for key, value in document.items():

@@ -48,8 +48,7 @@ app.add_typer(bench_app, name="bench")
 
 @app.callback(invoke_without_command=True)
 def _root(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
 ) -> Action | None:
     if context.invoked_subcommand is None:
         return _print_version if version else partial(_print_help, context.get_help())
@@ -71,14 +70,8 @@ def _print_version() -> int:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0 done, 2 bad input, 3 no plan, 4 no backend, 130 interrupted.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Without the program's name; those of the process by default.
-
-    Notes
-    -----
-    Every failure is one line and a hint on standard error. With EQUIPOISE_TRACEBACK=1 the traceback comes first.
+    The arguments, without the program's name, are those of the process by default. Every failure is one line and a hint
+    on standard error. With EQUIPOISE_TRACEBACK=1 the traceback comes first.
     """
     try:
         with _warnings_as_lines():

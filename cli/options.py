@@ -25,18 +25,9 @@ _P = ParamSpec("_P")
 def deferred(work: Callable[_P, int]) -> Callable[_P, Action]:
     """Make a command for typer of the function that does its work.
 
-    Typer reads the options from the signature of `work`, which `functools.wraps` leads it to. The command only binds
-    them, and `main.run` does the work outside typer, whose own handling of errors would interfere.
-
-    Parameters
-    ----------
-    work : callable
-        Its parameters are the options; the first paragraph of its docstring is the help.
-
-    Returns
-    -------
-    callable
-        Takes the same arguments and returns the work still to do.
+    Typer reads the options from the signature of `work`, which `functools.wraps` leads it to, and the help from the
+    first paragraph of its docstring. The command only binds them, and `main.run` does the work outside typer, whose own
+    handling of errors would interfere.
     """
 
     @wraps(work)

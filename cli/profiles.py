@@ -15,16 +15,8 @@ DEFAULT_CLUSTER = "tacc"
 def named_profiles(folder: str, cluster: str | None) -> Profiles:
     """Return the profiles of a folder, or the package's own for "builtin", which are of no particular cluster.
 
-    Parameters
-    ----------
-    folder : str
-    cluster : str or None
-        The cluster whose throughputs to read, only with a folder; None: the default cluster.
-
-    Raises
-    ------
-    CommandError
-        If a file is missing from the folder, or a cluster is named with the package's own profiles.
+    The cluster is the one whose throughputs to read, only with a folder; None: the default cluster. A file missing from
+    the folder, and a cluster named with the package's own profiles, are a CommandError.
     """
     if folder == BUILTIN:
         if cluster is not None:
@@ -32,9 +24,8 @@ def named_profiles(folder: str, cluster: str | None) -> Profiles:
                 f"--cluster {cluster}: the built-in profiles are of one cluster", "name a folder with --profiles."
             )
         return Profiles.builtin()
-    for name in PROFILE_FILES:
-        if not (Path(folder) / name).is_file():
-            raise CommandError(
-                f"--profiles {folder}: has no {name}", f"a folder of profiles holds {', '.join(PROFILE_FILES)}."
-            )
+    missing = [name for name in PROFILE_FILES if not (Path(folder) / name).is_file()]
+    if missing:
+        hint = f"a folder of profiles holds {', '.join(PROFILE_FILES)}."
+        raise CommandError(f"--profiles {folder}: has no {missing[0]}", hint)
     return Profiles.read(Path(folder), cluster=DEFAULT_CLUSTER if cluster is None else cluster)

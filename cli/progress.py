@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,19 +18,12 @@ QUIET_S = 2.0
 class SolveProgress:
     """Context manager to pass to `solve` as `on_progress`; shows a line on a terminal once `quiet_s` have passed.
 
-    Parameters
-    ----------
-    window : ScheduleWindow
-        The problem, which gives the scale of gaps.
-    quiet_s : float
-        Seconds before the line appears.
+    The window gives the scale of gaps.
     """
 
     def __init__(self, window: ScheduleWindow, quiet_s: float = QUIET_S) -> None:
-        self._window = window
-        self._quiet_s = quiet_s
+        self._window, self._quiet_s, self._start = window, quiet_s, 0.0
         self._latest: HistoryPoint | None = None
-        self._start = 0.0
         self._live: Any = None
         self._done = False
         self._lock = threading.Lock()
@@ -49,9 +41,7 @@ class SolveProgress:
             self._timer.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
         with self._lock:
@@ -66,41 +56,29 @@ class SolveProgress:
         with self._lock:
             if self._done:
                 return
-            self._live = Live(
-                get_renderable=self.line,
-                console=Console(stderr=True, highlight=False),
-                refresh_per_second=4,
-                transient=True,
-            )
+            console = Console(stderr=True, highlight=False)
+            self._live = Live(get_renderable=self.line, console=console, refresh_per_second=4, transient=True)
             self._live.start()
 
     def line(self) -> str:
         """Return the current line."""
-        elapsed = time.perf_counter() - self._start
-        point = self._latest
+        elapsed, point = f"solving  {time.perf_counter() - self._start:.1f} s", self._latest
         if point is None:
-            return f"solving  {elapsed:.1f} s  no incumbent yet"
+            return f"{elapsed}  no incumbent yet"
         if point.objective is None:
-            return f"solving  {elapsed:.1f} s  no incumbent yet  bound {point.bound:.6g}"
+            return f"{elapsed}  no incumbent yet  bound {point.bound:.6g}"
         gap = abs(point.bound - point.objective) / self._window.gap_scale(point.objective)
-        return f"solving  {elapsed:.1f} s  incumbent {point.objective:.6g}  bound {point.bound:.6g}  gap {gap:.2g}"
+        return f"{elapsed}  incumbent {point.objective:.6g}  bound {point.bound:.6g}  gap {gap:.2g}"
 
 
 class CountProgress:
-    """Context manager whose calls (done, total) show as a bar on standard error, on a terminal only.
+    """Context manager whose calls (done, total) show as a bar on a terminal's standard error, `quiet_s` after entry.
 
-    Parameters
-    ----------
-    what : str
-        Name of the things counted.
-    quiet_s : float
-        Seconds before the bar appears.
+    `what` names the things counted.
     """
 
     def __init__(self, what: str, quiet_s: float = 0.0) -> None:
-        self._what = what
-        self._quiet_s = quiet_s
-        self._start = 0.0
+        self._what, self._quiet_s, self._start = what, quiet_s, 0.0
         self._bar: Any = None
         self._task: Any = None
 
@@ -126,8 +104,6 @@ class CountProgress:
         if self._bar is not None:
             self._bar.update(self._task, completed=done, total=total)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.stop()

@@ -51,10 +51,7 @@ def snapshot_command(
 ) -> int:
     """Make an instance of the jobs of TRACE that are unfinished at one moment.
 
-    Raises
-    ------
-    InvalidInput, CommandError
-        For a trace, profiles or options that cannot be read, or where no job is unfinished.
+    What cannot be read, and a moment where no job is unfinished, is an InvalidInput or a CommandError.
     """
     from ..simulation import snapshot
 
@@ -107,13 +104,7 @@ def _profiles(trace: Path, folder: str | None, cluster: str | None) -> Profiles:
 
 
 def window_of_states(
-    states: Sequence[JobState],
-    predictor: Predictor,
-    gpus: int,
-    rounds: int,
-    round_s: float,
-    *,
-    skip_wide: bool = False,
+    states: Sequence[JobState], predictor: Predictor, gpus: int, rounds: int, round_s: float, *, skip_wide: bool = False
 ) -> ScheduleWindow:
     """Return the window of the given jobs, regimes and fairness predicted, Z0 the sum of predicted run times."""
     from ..formulations.window.problem import ScheduleWindow

@@ -15,12 +15,7 @@ if TYPE_CHECKING:
     )
     from .certificates.check_result import Certificate, CheckResult, Witness
     from .certificates.efficiency import maximal_nash_welfare, pareto_optimality
-    from .certificates.fairness import (
-        envy_freeness,
-        finish_time_fairness_product,
-        proportionality,
-        sharing_incentive,
-    )
+    from .certificates.fairness import envy_freeness, finish_time_fairness_product, proportionality, sharing_incentive
     from .contract.suite import check_backend
     from .exact.certificate import exact_certificate
     from .instances.markets import random_fisher_market
@@ -58,21 +53,13 @@ __all__ = [
 # The module of each name, imported on first use: some need sympy, and most load solvers.
 _MODULES = {
     "certificates.certify": (
-        "budget_clearing",
-        "certify",
-        "duality_gap",
-        "feasibility",
-        "market_clearing",
-        "optimal_spending",
+        "budget_clearing", "certify", "duality_gap", "feasibility", "market_clearing", "optimal_spending",
         "price_total",
     ),
     "certificates.check_result": ("Certificate", "CheckResult", "Witness"),
     "certificates.efficiency": ("maximal_nash_welfare", "pareto_optimality"),
     "certificates.fairness": (
-        "envy_freeness",
-        "finish_time_fairness_product",
-        "proportionality",
-        "sharing_incentive",
+        "envy_freeness", "finish_time_fairness_product", "proportionality", "sharing_incentive",
     ),
     "contract.suite": ("check_backend",),
     "exact.certificate": ("exact_certificate",),
@@ -81,7 +68,7 @@ _MODULES = {
     "instances.window": ("random_window",),
     "statements.verify": ("verify",),
     "theorems.catalogue": ("prove",),
-}
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

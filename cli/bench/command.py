@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -45,15 +45,9 @@ def bench_window(
     from ...validation.benchmarks.window import window_rows
 
     rows = window_rows(
-        jobs=jobs,
-        gpus=gpus,
-        seed=seed,
-        rounds=rounds,
-        makespan_weight=makespan_weight,
-        backends=split_names(backends),
-        time_limit=time_limit,
-        rel_gap=rel_gap,
-    )
+        jobs=jobs, gpus=gpus, seed=seed, rounds=rounds, makespan_weight=makespan_weight,
+        backends=split_names(backends), time_limit=time_limit, rel_gap=rel_gap,
+    )  # fmt: skip
     return print_rows(rows, as_json=as_json)
 
 
@@ -96,13 +90,8 @@ def bench_agreement(
     from ...validation.agreement.run import agreement
 
     with CountProgress("programs") as counted:
-        tallies = agreement(
-            count=count,
-            seed=seed,
-            names=split_names(backends),
-            kinds=split_names(kinds, "--kinds"),
-            on_program=counted,
-        )
+        names, chosen = split_names(backends), split_names(kinds, "--kinds")
+        tallies = agreement(count=count, seed=seed, names=names, kinds=chosen, on_program=counted)
     print_rows([tally.row() for tally in tallies], as_json=as_json)
     return FAILED if any(tally.failed for tally in tallies) else OK
 
@@ -142,13 +131,8 @@ def bench_open_shop(
     wanted = _numbers(sizes, "--sizes", int, "not whole numbers", "give sizes like 4,10,20.")
     if preemptive:
         return print_rows(preemptive_rows(sizes=wanted or (10, 30, 100, 200), seed=seed), as_json=as_json)
-    with CountProgress("solves") as counted:
-        rows = list(
-            open_shop_rows(
-                sizes=wanted or tuple(SEEDS), names=split_names(backends), time_limit=time_limit, on_solve=counted
-            )
-        )
-    return print_rows(rows, as_json=as_json)
+    options = {"sizes": wanted or tuple(SEEDS), "names": split_names(backends), "time_limit": time_limit}
+    return _print_counted(open_shop_rows, as_json, **options)
 
 
 @bench_app.command("shares")
@@ -173,21 +157,12 @@ def bench_shares(
     """Share GPUs among random jobs with our own backend and general ones."""
     from ...validation.benchmarks.shares import PEERS, PROBLEMS, share_rows
 
-    with CountProgress("solves") as counted:
-        rows = list(
-            share_rows(
-                jobs=jobs,
-                types=types,
-                distinct=distinct,
-                problems=split_names(problems, "--problems") or PROBLEMS,
-                peers=split_names(peers, "--peers") or tuple(PEERS),
-                rel_gap=rel_gap,
-                time_limit=time_limit,
-                seed=seed,
-                on_solve=counted,
-            )
-        )
-    return print_rows(rows, as_json=as_json)
+    size = {"jobs": jobs, "types": types, "distinct": distinct, "seed": seed}
+    chosen = {
+        "problems": split_names(problems, "--problems") or PROBLEMS,
+        "peers": split_names(peers, "--peers") or tuple(PEERS),
+    }
+    return _print_counted(share_rows, as_json, **size, **chosen, rel_gap=rel_gap, time_limit=time_limit)
 
 
 @bench_app.command("market")
@@ -210,20 +185,20 @@ def bench_market(
     from ...validation.benchmarks.markets import GAPS, SIZES, market_rows
     from ...validation.instances.markets import KINDS
 
-    wanted = _numbers(gaps, "--gaps", float, "not numbers", "give relative gaps like 1e-3,1e-6.")
+    chosen = {
+        "sizes": split_names(sizes, "--sizes") or SIZES,
+        "kinds": split_names(kinds, "--kinds") or KINDS,
+        "gaps": _numbers(gaps, "--gaps", float, "not numbers", "give relative gaps like 1e-3,1e-6.") or GAPS,
+        "names": split_names(backends),
+    }
+    return _print_counted(market_rows, as_json, **chosen, seed=seed, patience=patience)
+
+
+def _print_counted(rows: Callable[..., Iterable[Mapping[str, Any]]], as_json: bool, **options: Any) -> int:
+    """Print the rows of a benchmark that counts its solves."""
     with CountProgress("solves") as counted:
-        rows = list(
-            market_rows(
-                sizes=split_names(sizes, "--sizes") or SIZES,
-                kinds=split_names(kinds, "--kinds") or KINDS,
-                gaps=wanted or GAPS,
-                names=split_names(backends),
-                seed=seed,
-                patience=patience,
-                on_solve=counted,
-            )
-        )
-    return print_rows(rows, as_json=as_json)
+        found = list(rows(**options, on_solve=counted))
+    return print_rows(found, as_json=as_json)
 
 
 def _numbers(

@@ -19,7 +19,7 @@ from ..progress import CountProgress
 from .rows import print_rows
 
 if TYPE_CHECKING:
-    from ...validation.experiments.experiment import ExperimentOutcome, PaperExperiments
+    from ...validation.experiments.experiment import ExperimentOutcome
 
 
 def experiments_command(paper: str, title: str) -> Callable[..., Action]:
@@ -39,12 +39,12 @@ def experiments_command(paper: str, title: str) -> Callable[..., Action]:
         html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write tables and plots as a page.")] = None,
         as_json: Json = False,
     ) -> int:
-        from ...validation.experiments.experiment import ExperimentSettings
-        from ...validation.experiments.page import outcome_page
+        from ...validation.experiments.experiment import ExperimentSettings, outcome_page
 
         catalogue = EXPERIMENTS[paper]
         if figure is None:
-            return _print_list(catalogue, as_json)
+            listed = [{"figure": name, "of": entry.title} for name, entry in catalogue.experiments.items()]
+            return print_rows(listed, as_json=as_json)
         check_target("--html", html)
         names = list(catalogue.experiments) if figure == "all" else [catalogue.find(figure).name]
         outcomes: dict[str, ExperimentOutcome] = {}
@@ -65,12 +65,6 @@ def experiments_command(paper: str, title: str) -> Callable[..., Action]:
 
     bench_paper.__doc__ = f"Run the experiments of the {title} paper, and report which results agree with the paper's."
     return deferred(bench_paper)
-
-
-def _print_list(catalogue: PaperExperiments, as_json: bool) -> int:
-    return print_rows(
-        [{"figure": name, "of": entry.title} for name, entry in catalogue.experiments.items()], as_json=as_json
-    )
 
 
 def _print_outcome(title: str, outcome: ExperimentOutcome) -> None:

@@ -61,29 +61,16 @@ def compare_command(
 ) -> int:
     """Run several policies on one trace, and set them side by side.
 
-    Raises
-    ------
-    EquipoiseError
-        For bad input, or if a policy fails.
-    KeyboardInterrupt
-        After a line on standard error that names the results on disk.
+    Ctrl-C ends it after a line on standard error that names the results on disk.
     """
     check_engine(engine)
     if workers is not None:
         as_integer("--workers", workers, minimum=1)
     specs = read_policies(policies or default_policies(engine), seed, engine)
     config = read_config(
-        trace,
-        gpus=gpus,
-        engine=str(specs[0].engine),
-        profiles=profiles,
-        cluster=cluster,
-        jobs=jobs,
-        rules=rules,
-        seed=seed,
-        sort=sort,
-        skip_wide=skip_wide,
-    )
+        trace, gpus=gpus, engine=str(specs[0].engine), profiles=profiles, cluster=cluster, jobs=jobs, rules=rules,
+        seed=seed, sort=sort, skip_wide=skip_wide,
+    )  # fmt: skip
     targets = Targets(out, PAGE if html is None and out is None and not as_json else html)
     check_target("--html", targets.page)
     check_folder(targets.folder)
@@ -104,12 +91,7 @@ def default_policies(engine: str | None) -> Sequence[str]:
 class Targets:
     """Where results are written, as soon as each policy is finished.
 
-    Attributes
-    ----------
-    folder : Path or None
-        Folder for tables, page and summary, and a folder in it for each policy.
-    page : Path or None
-        File for the page.
+    The folder is for tables, page and summary, and for a folder of each policy; `page` is a file.
     """
 
     folder: Path | None

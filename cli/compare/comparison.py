@@ -10,9 +10,8 @@ from typing import Any
 from ...formulations.errors import EquipoiseError
 from ..json_text import json_value
 from ..simulate.config import SimulationConfig
-from ..simulate.document import document
 from ..simulate.policy_spec import REFERENCE, PolicySpec
-from ..simulate.run import FinishedRun
+from ..simulate.run import FinishedRun, document
 
 #: The finished run of a policy, or the error that ended it.
 Outcome = FinishedRun | EquipoiseError
@@ -20,16 +19,7 @@ Outcome = FinishedRun | EquipoiseError
 
 @dataclass(frozen=True)
 class Comparison:
-    """The policies asked for, and the outcomes so far.
-
-    Attributes
-    ----------
-    config : SimulationConfig
-    specs : sequence of PolicySpec
-        All policies asked for.
-    outcomes : mapping of str to Outcome
-        By the label of the policy, in order of completion.
-    """
+    """The policies asked for, and the outcomes so far by the label of the policy, in order of completion."""
 
     config: SimulationConfig
     specs: Sequence[PolicySpec]

@@ -31,14 +31,7 @@ def run_policies(
 ) -> Iterator[tuple[PolicySpec, Outcome]]:
     """Yield each policy with its outcome, in order of completion; one that fails does not stop the others.
 
-    Parameters
-    ----------
-    config : SimulationConfig
-    specs : sequence of PolicySpec
-    workers : int
-        1 runs them in this process, one after the other; more take that many processes.
-    on_step : callable, optional
-        Called each step, with one worker only.
+    One worker runs them in this process, one after the other, and alone calls `on_step`; more take that many processes.
     """
     if workers == 1:
         for spec in specs:

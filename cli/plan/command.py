@@ -36,13 +36,7 @@ def plan_command(
     skip_wide: SkipWide = False,
     as_json: Json = False,
 ) -> int:
-    """Plan the next rounds of the jobs in INSTANCE.json.
-
-    Raises
-    ------
-    EquipoiseError
-        For bad input, an unusable backend, or a target that cannot be written.
-    """
+    """Plan the next rounds of the jobs in INSTANCE.json."""
     check_target("--out", out)
     check_target("--html", html)
     if out is not None and html is not None and _same(out, html):
@@ -69,29 +63,12 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def plan_window(
-    window: ScheduleWindow,
-    *,
-    html: Path | None,
-    out: Path | None = None,
-    as_json: bool = False,
-    **options: Any,
+    window: ScheduleWindow, *, html: Path | None, out: Path | None = None, as_json: bool = False, **options: Any
 ) -> int:
-    """Solve a window, print the summary or the JSON, write the files asked for, and return the exit code.
+    """Solve a window with the options of `solve`, print the summary or the JSON, and return the exit code.
 
-    Parameters
-    ----------
-    window : ScheduleWindow
-    html, out : Path or None
-        Files for the page and the JSON.
-    as_json : bool
-        Whether to print the JSON.
-    **options
-        Those of `solve`.
-
-    Raises
-    ------
-    CommandError
-        If there is no verified plan, after the document is printed and written.
+    `html` and `out` are the files for the page and the JSON. CommandError comes after the document is printed and
+    written, if there is no verified plan.
     """
     from ...solvers.result import TerminationReason
     from ...solvers.solve import solve

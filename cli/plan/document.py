@@ -46,26 +46,12 @@ def plan_document(window: ScheduleWindow, result: Result[WindowPlan]) -> dict[st
 
 
 def _jobs(plan: WindowPlan) -> list[dict[str, Any]]:
-    window = plan.window
-    grants = plan.grants
-    rounds: list[list[int]] = [row.nonzero()[0].tolist() for row in grants]
-    regimes: list[list[int]] = [regime[row].tolist() for regime, row in zip(plan.regime_of, grants, strict=True)]
-    return [
-        {
-            "id": identity,
-            "gpus": gang,
-            "rounds": held,
-            "regimes": ran,
-            "utility": utility,
-            "remaining_s": json_value(left),
-        }
-        for identity, gang, held, ran, utility, left in zip(
-            window.ids,
-            window.gangs.tolist(),
-            rounds,
-            regimes,
-            plan.utilities.tolist(),
-            plan.remaining_s.tolist(),
-            strict=True,
-        )
-    ]
+    columns = {
+        "id": plan.window.ids,
+        "gpus": plan.window.gangs.tolist(),
+        "rounds": [row.nonzero()[0].tolist() for row in plan.grants],
+        "regimes": [regime[row].tolist() for regime, row in zip(plan.regime_of, plan.grants, strict=True)],
+        "utility": plan.utilities.tolist(),
+        "remaining_s": [json_value(left) for left in plan.remaining_s.tolist()],
+    }
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

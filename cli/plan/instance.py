@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from ...formulations.errors import InvalidInput
@@ -14,25 +14,12 @@ from .schema import check_document, parse_json
 INSTANCE_FORMAT = "equipoise.window/1"
 
 _SCALARS = (
-    "gpus",
-    "rounds",
-    "round_s",
-    "ftf_power",
-    "makespan_weight",
-    "makespan_scale",
-    "gang_weighted",
-    "utility_floor",
+    "gpus", "rounds", "round_s", "ftf_power", "makespan_weight", "makespan_scale", "gang_weighted", "utility_floor",
     "restart_penalty",
-)
-
+)  # fmt: skip
 # The keys in the document of the columns of ScheduleWindow.
-_JOB_KEYS = {
-    "ids": "id",
-    "gangs": "gpus",
-    "finished_epochs": "finished_epochs",
-    "total_epochs": "total_epochs",
-    "ftf": "ftf",
-    "weight": "weight",
+_JOB_KEYS = {"ids": "id", "gangs": "gpus"} | {
+    name: name for name in ("finished_epochs", "total_epochs", "ftf", "weight")
 }
 _REGIME_KEYS = {"regime_epochs": "epochs", "regime_epoch_s": "epoch_s"}
 
@@ -40,19 +27,8 @@ _REGIME_KEYS = {"regime_epochs": "epochs", "regime_epoch_s": "epoch_s"}
 def read_window(source: str, *, skip_wide: bool = False) -> ScheduleWindow:
     """Return the window described by a file, or by standard input for "-".
 
-    Parameters
-    ----------
-    source : str
-        Path, or "-".
-    skip_wide : bool
-        Skip jobs wider than the cluster with a warning, even if the instance does not ask for it.
-
-    Raises
-    ------
-    CommandError
-        If there is no readable JSON.
-    InvalidInput
-        If a value is missing, unknown or wrong; the field is its path in the document.
+    With `skip_wide`, jobs wider than the cluster are skipped with a warning, even if the instance does not ask for it.
+    CommandError if there is no readable JSON; InvalidInput for a missing, unknown or wrong value names its path.
     """
     name = "standard input" if source == STANDARD_INPUT else source
     return window_of(parse_json(read_text(source), name), skip_wide=skip_wide)
@@ -63,19 +39,15 @@ def window_of(document: Any, *, skip_wide: bool = False) -> ScheduleWindow:
     check_document("instance", document)
     jobs = document["jobs"]
     regimes = [regime for job in jobs for regime in job["regimes"]]
+    columns: dict[str, Any] = {name: [regime[key] for regime in regimes] for name, key in _REGIME_KEYS.items()}
+    columns |= {name: [job.get(key, 1.0) for job in jobs] for name, key in _JOB_KEYS.items()}  # 1.0: ftf, weight
+    columns["ids"] = [_identity(job["id"]) for job in jobs]
     scalars = {name: document[name] for name in _SCALARS if name in document}
     starts = list(accumulate((len(job["regimes"]) for job in jobs), initial=0))
     try:
         return ScheduleWindow.from_columns(
-            ids=[_identity(job["id"]) for job in jobs],
-            gangs=[job["gpus"] for job in jobs],
-            finished_epochs=[job["finished_epochs"] for job in jobs],
-            total_epochs=[job["total_epochs"] for job in jobs],
             regime_starts=starts,
-            regime_epochs=[regime["epochs"] for regime in regimes],
-            regime_epoch_s=[regime["epoch_s"] for regime in regimes],
-            ftf=[job.get("ftf", 1.0) for job in jobs],
-            weight=[job.get("weight", 1.0) for job in jobs],
+            **columns,
             running=tuple(_identity(each) for each in document.get("running", ())),
             skip_wide=skip_wide or document.get("skip_wide", False),
             **scalars,
@@ -104,32 +76,12 @@ def _identity(value: str | int | float) -> str | int:
 
 def instance_of(window: ScheduleWindow) -> dict[str, Any]:
     """Return the instance document of a window; `window_of` gives the same window back."""
-    starts = window.regime_starts.tolist()
-    epochs = window.regime_epochs.tolist()
-    epoch_s = window.regime_epoch_s.tolist()
-    rows = zip(
-        window.ids,
-        window.gangs.tolist(),
-        window.finished_epochs.tolist(),
-        window.total_epochs.tolist(),
-        window.ftf.tolist(),
-        window.weight.tolist(),
-        starts[:-1],
-        starts[1:],
-        strict=True,
-    )
-    jobs = [
-        {
-            "id": identity,
-            "gpus": gang,
-            "finished_epochs": finished,
-            "total_epochs": total,
-            "ftf": ftf,
-            "weight": weight,
-            "regimes": [{"epochs": epochs[k], "epoch_s": epoch_s[k]} for k in range(first, last)],
-        }
-        for identity, gang, finished, total, ftf, weight, first, last in rows
-    ]
+    pairs = zip(window.regime_epochs.tolist(), window.regime_epoch_s.tolist(), strict=True)
+    regimes = [{"epochs": epochs, "epoch_s": epoch_s} for epochs, epoch_s in pairs]
+    columns = [window.ids, *(getattr(window, name).tolist() for name in list(_JOB_KEYS)[1:])]
+    jobs: list[dict[str, Any]] = [dict(zip(_JOB_KEYS.values(), row, strict=True)) for row in zip(*columns, strict=True)]
+    for job, (first, last) in zip(jobs, pairwise(window.regime_starts.tolist()), strict=True):
+        job["regimes"] = regimes[first:last]
     running = [identity for identity, held in zip(window.ids, window.is_running.tolist(), strict=True) if held]
     scalars = {name: getattr(window, name) for name in _SCALARS}
     return {"format": INSTANCE_FORMAT, **scalars, "running": running, "jobs": jobs}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any
 
@@ -29,9 +29,7 @@ class _Refused(Exception):  # noqa: N818
 
     def __init__(self, value: Any, why: str, *path: str | int) -> None:
         super().__init__(why)
-        self.value = value
-        self.why = why
-        self.path = list(path)
+        self.value, self.why, self.path = value, why, list(path)
 
     def field(self) -> str:
         steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in reversed(self.path))
@@ -46,10 +44,7 @@ def schema_text(name: str) -> str:
 def check_document(name: str, document: Any) -> None:
     """Check a decoded JSON document against the shipped schema `name`.
 
-    Raises
-    ------
-    InvalidInput
-        Whose field is the path of the first offending value, as in ``jobs[3].regimes[0].epoch_s``.
+    InvalidInput names the path of the first offending value, as in ``jobs[3].regimes[0].epoch_s``.
     """
     try:
         _check_of(name)(document)
@@ -66,10 +61,7 @@ def _check_of(name: str) -> Check:
 def parse_json(text: str, source: str) -> Any:
     """Return the document in `text`; a key given twice is refused. NaN and infinities pass, for the check to name.
 
-    Raises
-    ------
-    CommandError
-        Giving line and column of what is not JSON.
+    CommandError gives line and column of what is not JSON.
     """
     try:
         return json.loads(text, object_pairs_hook=_unique_keys)
@@ -136,15 +128,9 @@ def _one_of(values: list[Any]) -> Check:
 _Made = tuple[Check, tuple[type, ...], str]
 
 
-def _number(rest: dict[str, Any], whole: bool) -> _Made:
-    low = rest.pop("minimum", None)
-    high = rest.pop("maximum", None)
-    above = rest.pop("exclusiveMinimum", None)
-    below = rest.pop("exclusiveMaximum", None)
-    lowest = -math.inf if low is None else low
-    highest = math.inf if high is None else high
-    over = -math.inf if above is None else above
-    under = math.inf if below is None else below
+def _make_number(rest: dict[str, Any], definitions: Mapping[str, Any], *, whole: bool = False) -> _Made:
+    lowest, over = (rest.pop(name, -math.inf) for name in ("minimum", "exclusiveMinimum"))
+    highest, under = (rest.pop(name, math.inf) for name in ("maximum", "exclusiveMaximum"))
 
     def why(value: float) -> str:
         if value != value or abs(value) == math.inf:
@@ -166,14 +152,6 @@ def _number(rest: dict[str, Any], whole: bool) -> _Made:
     return check, (int, float), "a whole number" if whole else "a number"
 
 
-def _make_integer(rest: dict[str, Any], definitions: Mapping[str, Any]) -> _Made:
-    return _number(rest, whole=True)
-
-
-def _make_number(rest: dict[str, Any], definitions: Mapping[str, Any]) -> _Made:
-    return _number(rest, whole=False)
-
-
 def _make_string(rest: dict[str, Any], definitions: Mapping[str, Any]) -> _Made:
     shortest = rest.pop("minLength", 0)
 
@@ -182,14 +160,6 @@ def _make_string(rest: dict[str, Any], definitions: Mapping[str, Any]) -> _Made:
             raise _Refused(value, "must not be empty")
 
     return check, (str,), "text"
-
-
-def _make_boolean(rest: dict[str, Any], definitions: Mapping[str, Any]) -> _Made:
-    return (lambda value: None), (bool,), "true or false"
-
-
-def _make_null(rest: dict[str, Any], definitions: Mapping[str, Any]) -> _Made:
-    return (lambda value: None), (type(None),), "null"
 
 
 def _make_array(rest: dict[str, Any], definitions: Mapping[str, Any]) -> _Made:
@@ -247,8 +217,8 @@ _MAKERS: dict[str, Callable[[dict[str, Any], Mapping[str, Any]], _Made]] = {
     "object": _make_object,
     "array": _make_array,
     "number": _make_number,
-    "integer": _make_integer,
+    "integer": partial(_make_number, whole=True),
     "string": _make_string,
-    "boolean": _make_boolean,
-    "null": _make_null,
+    "boolean": lambda rest, definitions: (lambda value: None, (bool,), "true or false"),
+    "null": lambda rest, definitions: (lambda value: None, (type(None),), "null"),
 }

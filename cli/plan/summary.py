@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -23,48 +24,37 @@ WIDEST_STRIP = 60
 def print_summary(window: ScheduleWindow, result: Result[WindowPlan]) -> None:
     """Print the readable summary of a result, with or without a plan, on standard output."""
     out = console()
-    out.print(str(result.termination), style="bold", soft_wrap=True)
-    out.print(f"backend     {result.backend}, form {result.form}, {duration_text(result.wall_time)}", soft_wrap=True)
+    line = partial(out.print, soft_wrap=True)
+    line(str(result.termination), style="bold")
+    line(f"backend     {result.backend}, form {result.form}, {duration_text(result.wall_time)}")
     objective = "none" if result.objective is None else f"{result.objective:.9g}"
-    out.print(f"objective   {objective}   bound {result.bound:.9g}   gap {result.gap:.3g}", soft_wrap=True)
-    residuals = result.residuals
-    if residuals is not None:
-        out.print(
-            f"residuals   bound {residuals.bound:.2g}   row {residuals.row:.2g}   integrality "
-            f"{residuals.integrality:.2g}",
-            soft_wrap=True,
-        )
+    line(f"objective   {objective}   bound {result.bound:.9g}   gap {result.gap:.3g}")
+    if (residuals := result.residuals) is not None:
+        bounds = f"bound {residuals.bound:.2g}   row {residuals.row:.2g}   integrality {residuals.integrality:.2g}"
+        line(f"residuals   {bounds}")
     for note in result.notes:
-        out.print(f"note        {note}", soft_wrap=True)
+        line(f"note        {note}")
     plan = result.plan
     if plan is None:
         return
-    out.print(
-        f"after it    makespan at least {plan.makespan_bound_s:,.0f} s   {plan.restarts} restarts", soft_wrap=True
-    )
+    line(f"after it    makespan at least {plan.makespan_bound_s:,.0f} s   {plan.restarts} restarts")
     unicode = out.encoding.lower().startswith("utf")
     in_use = plan.gpus_in_use
     share = float(in_use.mean()) / window.gpus
     bars = usage_bars(in_use.tolist(), window.gpus, unicode=unicode)
-    out.print(f"GPUs in use {bars} {share:.1%} of {window.gpus:,} over {window.rounds} rounds", soft_wrap=True)
+    line(f"GPUs in use {bars} {share:.1%} of {window.gpus:,} over {window.rounds} rounds")
     rows = _rows_shown(plan)
     out.print(_job_table(plan, rows, unicode=unicode))
     hidden = len(window.ids) - len(rows)
     if hidden > 0:
         run = int((plan.rounds_granted > 0).sum())
-        out.print(
-            f"... {hidden:,} of {len(window.ids):,} jobs not shown ({run:,} run): see --json, --out or --html.",
-            soft_wrap=True,
-        )
+        line(f"... {hidden:,} of {len(window.ids):,} jobs not shown ({run:,} run): see --json, --out or --html.")
 
 
 def _rows_shown(plan: WindowPlan) -> list[int]:
     """Return the rows to print: all jobs where they are few, else the first that run, then the first that wait."""
     granted = plan.rounds_granted
-    count = len(granted)
-    if count <= MOST_JOBS:
-        return list(range(count))
-    return sorted(sorted(range(count), key=lambda row: granted[row] == 0)[:MOST_JOBS])
+    return sorted(sorted(range(len(granted)), key=lambda row: granted[row] == 0)[:MOST_JOBS])
 
 
 def _job_table(plan: WindowPlan, rows: list[int], *, unicode: bool) -> Table:
@@ -72,12 +62,11 @@ def _job_table(plan: WindowPlan, rows: list[int], *, unicode: bool) -> Table:
     strips = window.rounds <= WIDEST_STRIP
     table = new_table()
     table.add_column("job", no_wrap=True, max_width=24)
-    table.add_column("GPUs", justify="right")
-    table.add_column("rounds", justify="right")
+    for name in ("GPUs", "rounds"):
+        table.add_column(name, justify="right")
     table.add_column("regime in each round" if strips else "rounds held", no_wrap=strips)
-    table.add_column("done before", justify="right")
-    table.add_column("after", justify="right")
-    table.add_column("left", justify="right")
+    for name in ("done before", "after", "left"):
+        table.add_column(name, justify="right")
     for row in rows:
         held = plan.grants[row].nonzero()[0].tolist()
         when = regime_strip(plan.regime_of[row].tolist(), unicode=unicode) if strips else ranges(held)

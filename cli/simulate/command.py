@@ -14,11 +14,10 @@ from ..json_text import json_text
 from ..options import Cluster, Json, SkipWide, deferred
 from ..progress import QUIET_S, CountProgress
 from .config import check_engine, read_config
-from .document import document
 from .folder import check_folder, write_folder, write_partial
 from .options import EngineName, Gpus, Jobs, ProfileFolder, Rules, Seed, Sort, TraceName
-from .policy_spec import PolicySpec, read_policies
-from .run import run_policy
+from .policy_spec import read_policies
+from .run import document, run_policy
 from .summary import print_summary
 
 
@@ -45,27 +44,16 @@ def simulate_command(
 ) -> int:
     """Run one policy on a trace, and report how long and how fair it was.
 
-    Raises
-    ------
-    EquipoiseError
-        For bad input, or a policy that fails.
-    KeyboardInterrupt
-        After writing the jobs that had ended, with a line on standard error.
+    Ctrl-C ends it after writing the jobs that had ended, with a line on standard error.
     """
     check_engine(engine)
-    spec = _one_policy(policy, seed, engine)
+    spec, *more = read_policies([policy], seed, engine)
+    if more:
+        raise CommandError(f"--policy {policy}: names {1 + len(more)} policies", "`equipoise compare` runs several.")
     config = read_config(
-        trace,
-        gpus=gpus,
-        engine=str(spec.engine),
-        profiles=profiles,
-        cluster=cluster,
-        jobs=jobs,
-        rules=rules,
-        seed=seed,
-        sort=sort,
-        skip_wide=skip_wide,
-    )
+        trace, gpus=gpus, engine=str(spec.engine), profiles=profiles, cluster=cluster, jobs=jobs, rules=rules,
+        seed=seed, sort=sort, skip_wide=skip_wide,
+    )  # fmt: skip
     check_folder(out)
     with CountProgress(spec.label, QUIET_S) as counted:
 
@@ -99,11 +87,3 @@ def _report_interrupt(interrupt: KeyboardInterrupt, out: Path | None) -> None:
         print_status(f"{interrupt}; nothing was written (no --out)")
         return
     print_status(f"{interrupt}; wrote {', '.join(write_partial(out, interrupt))} to {out}")
-
-
-def _one_policy(text: str, seed: int, engine: str | None) -> PolicySpec:
-    """Return the policy of `--policy`; several are for `compare`."""
-    specs = read_policies([text], seed, engine)
-    if len(specs) > 1:
-        raise CommandError(f"--policy {text}: names {len(specs)} policies", "`equipoise compare` runs several.")
-    return specs[0]

@@ -25,20 +25,8 @@ OWN_PROFILES = "the trace's own"
 class SimulationConfig:
     """The configuration that all policies of one comparison share.
 
-    Attributes
-    ----------
-    engine_name : str
-    trace_name : str
-        As written on the command line.
-    trace : Trace
-    profiles : Profiles or mapping of GPU type to Profiles
-    profiles_name, cluster : str, str or None
-    gpus : int or mapping of GPU type to int
-    rules : object
-        Rules of the engine.
-    seed : int
-    asked : tuple of str
-        The other options of the command line, for the command that repeats the run.
+    `trace_name` is as written on the command line, and `rules` are those of the engine. Mappings are by GPU type.
+    `asked` has the other options of the command line, for the command that repeats the run.
     """
 
     engine_name: str
@@ -91,10 +79,7 @@ def read_config(
 ) -> SimulationConfig:
     """Read and check everything but the policies.
 
-    Raises
-    ------
-    InvalidInput, CommandError
-        Naming the option, or the column and the line of the trace.
+    InvalidInput or CommandError names the option, or the column and the line of the trace.
     """
     rules_type = find_engine(engine).rules_type
     amounts = _gpus(gpus)

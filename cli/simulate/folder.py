@@ -9,8 +9,7 @@ from ..errors import FAILED, CommandError
 from ..files import write_text
 from ..json_text import json_text
 from .config import SimulationConfig
-from .document import document
-from .run import FinishedRun
+from .run import FinishedRun, document
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,13 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_folder(folder: Path | None) -> None:
-    """Make the folder for results, before any work is done for it.
-
-    Raises
-    ------
-    CommandError
-        If it cannot be made or written.
-    """
+    """Make the folder for results, before any work is done for it; CommandError if it cannot be made or written."""
     if folder is None:
         return
     try:

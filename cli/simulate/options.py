@@ -18,8 +18,7 @@ TraceName = Annotated[
     ),
 ]
 Gpus = Annotated[
-    str,
-    typer.Option(metavar="N|TYPE=N,...", help="GPUs of the cluster; types are named as clusters in --profiles."),
+    str, typer.Option(metavar="N|TYPE=N,...", help="GPUs of the cluster; types are named as clusters in --profiles.")
 ]
 EngineName = Annotated[
     str | None, typer.Option(metavar="NAME", help=f"The model of the cluster [the policy's]: {', '.join(ENGINES)}.")
@@ -35,7 +34,6 @@ ProfileFolder = Annotated[
 Jobs = Annotated[int | None, typer.Option(help="Only the first N arrivals.", metavar="N")]
 Seed = Annotated[int, typer.Option(help="Seed of a generated workload, and of policies that draw.")]
 Rules = Annotated[
-    str | None,
-    typer.Option(metavar="KEY=VALUE,...", help="Rules of the engine, such as round_s=120,restart_s=20."),
+    str | None, typer.Option(metavar="KEY=VALUE,...", help="Rules of the engine, such as round_s=120,restart_s=20.")
 ]
 Sort = Annotated[bool, typer.Option("--sort", help="Put the jobs of TRACE in order of arrival.")]

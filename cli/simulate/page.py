@@ -85,19 +85,14 @@ def number(value: float, digits: int) -> str:
 
 def command(name: str, config: SimulationConfig, more: Sequence[str]) -> str:
     """Return what repeats the run."""
-    words = ["equipoise", name, config.trace_name, *more, "--gpus", gpus_text(config)]
+    types = {} if isinstance(config.gpus, int) else config.gpus
+    gpus = ",".join(f"{kind}={amount}" for kind, amount in types.items()) or str(config.gpus)
+    words = ["equipoise", name, config.trace_name, *more, "--gpus", gpus]
     if config.profiles_name not in (BUILTIN, OWN_PROFILES):
         words += ["--profiles", config.profiles_name]
     if config.cluster is not None:
         words += ["--cluster", config.cluster]
     return shlex.join([*words, *config.asked])
-
-
-def gpus_text(config: SimulationConfig) -> str:
-    """Return the cluster as written on the command line."""
-    if isinstance(config.gpus, int):
-        return str(config.gpus)
-    return ",".join(f"{name}={amount}" for name, amount in config.gpus.items())
 
 
 def _job_table(result: SimulationResult) -> dict[str, Any]:

@@ -15,15 +15,7 @@ _POLICY_HINT = "such as shockwave:rounds=30,ftf_power=5; `equipoise simulate --h
 
 @dataclass(frozen=True)
 class PolicySpec:
-    """A policy as requested: its name, its options, and the engine that it is for.
-
-    Attributes
-    ----------
-    name : str
-    options : mapping of str to object
-    engine : str or None
-        None: the first engine that has a policy of this name.
-    """
+    """A policy as requested: its name, its options, and its engine; None: the first that has a policy of this name."""
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -53,13 +45,8 @@ class PolicySpec:
 def read_policies(given: Sequence[str], seed: int, engine: str | None = None) -> list[PolicySpec]:
     """Return the policies named in lists such as "gavel,shockwave:rounds=30,ftf_power=5,las", or all of them for "all".
 
-    All policies are of one engine: the given one, or that of the first policy.
-
-    Raises
-    ------
-    CommandError, InvalidInput
-        If a list cannot be read, a policy or an option is unknown or out of range, one is named twice, or the engine
-        has no such policy.
+    All policies are of one engine: the given one, or that of the first policy. CommandError or InvalidInput if a list
+    cannot be read, a policy or an option is unknown or out of range, or one is named twice.
     """
     from ...heuristics.registry import find_policy, policies_of
     from ...simulation.engines import DEFAULT_ENGINE

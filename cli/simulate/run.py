@@ -1,11 +1,12 @@
-"""Run one policy, and measure its time."""
+"""Run one policy, measure its time, and make a JSON document of the finished run."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..json_text import json_value
 from .config import SimulationConfig
 from .policy_spec import PolicySpec
 
@@ -14,17 +15,12 @@ if TYPE_CHECKING:
     from ...simulation.results.interrupt import OnStep
 
 
+JOB_FIELDS = ("job_id", "start_s", "end_s", "jct_s", "ftf")
+
+
 @dataclass(frozen=True, kw_only=True)
 class FinishedRun:
-    """The run of one policy that came to its end.
-
-    Attributes
-    ----------
-    spec : PolicySpec
-    result : SimulationResult
-    wall_s, cpu_s : float
-        Seconds of the whole run, on the clock and of the processor.
-    """
+    """The run of one policy that came to its end, with its seconds on the clock and of the processor."""
 
     spec: PolicySpec
     result: SimulationResult
@@ -33,13 +29,7 @@ class FinishedRun:
 
 
 def run_policy(config: SimulationConfig, spec: PolicySpec, on_step: OnStep | None = None) -> FinishedRun:
-    """Run one policy.
-
-    Raises
-    ------
-    EquipoiseError
-        If the trace cannot run on the cluster, naming column and line, or the policy fails.
-    """
+    """Run one policy; EquipoiseError if it fails, or names column and line of a trace that cannot run."""
     from ...simulation import Cluster, simulate
 
     start, cpu = time.perf_counter(), time.process_time()
@@ -54,3 +44,28 @@ def run_policy(config: SimulationConfig, spec: PolicySpec, on_step: OnStep | Non
     )
     wall_s, cpu_s = time.perf_counter() - start, time.process_time() - cpu
     return FinishedRun(spec=spec, result=result, wall_s=wall_s, cpu_s=cpu_s)
+
+
+def document(config: SimulationConfig, run: FinishedRun, *, per_job: bool = False) -> dict[str, Any]:
+    """Return one object: the configuration, every metric of the result, and the jobs if asked for."""
+    from ... import __version__
+
+    fields: dict[str, Any] = {
+        "format": "equipoise.simulation/1",
+        "version": __version__,
+        "policy": run.spec.name,
+        "options": dict(run.spec.options),
+        **config.metadata(),
+        **{key: json_value(value) for key, value in run.result.metrics.items()},
+        "wall_s": round(run.wall_s, 6),
+        "cpu_s": round(run.cpu_s, 6),
+    }
+    if per_job:
+        fields["jobs"] = job_rows(run.result)
+    return fields
+
+
+def job_rows(result: SimulationResult) -> list[dict[str, Any]]:
+    """Return id, start, end, JCT and FTF of every job, in the order of the trace."""
+    columns = [[json_value(value) for value in result.jobs[name].tolist()] for name in JOB_FIELDS]
+    return [dict(zip(JOB_FIELDS, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...formulations.text import duration_text
 from ..console import console, new_table, printable, usage_bars
 from .config import SimulationConfig
-from .document import job_rows
-from .run import FinishedRun
+from .run import FinishedRun, job_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,13 +26,7 @@ def is_generated(name: str) -> bool:
 
 
 def in_order(trace: Trace, sort: bool) -> Trace:
-    """Return the trace in order of arrival: sorted, or checked.
-
-    Raises
-    ------
-    InvalidInput
-        Naming the line of the first job out of order, unless `sort` is true.
-    """
+    """Return the trace in order of arrival, sorted or checked; InvalidInput names the first line out of order."""
     if sort:
         return trace.select(np.argsort(trace.arrival_s, kind="stable"))
     early = np.flatnonzero(np.diff(trace.arrival_s) < 0)
@@ -47,21 +41,9 @@ def in_order(trace: Trace, sort: bool) -> Trace:
 def generated_jobs(text: str, jobs: int | None, gpus: int, seed: int, profiles: Profiles) -> Trace:
     """Return a workload by formula; its gangs are those of the generator that fit the cluster.
 
-    Parameters
-    ----------
-    text : str
-        "generated", with a number of jobs and options after a colon.
-    jobs : int or None
-        Number of jobs where the text names none.
-    gpus : int
-        GPUs of the largest type (M).
-    seed : int
-    profiles : Profiles
-
-    Raises
-    ------
-    CommandError, InvalidInput
-        If the text cannot be read, or an option is unknown or out of range.
+    The text is "generated", with a number of jobs and options after a colon; `jobs` is the number where it names none,
+    and `gpus` is that of the largest type (M). CommandError or InvalidInput if the text cannot be read, or an option is
+    unknown or out of range.
     """
     from ...simulation import generate_trace
     from ...simulation.profiles.rules import MODES
@@ -104,10 +86,7 @@ def first_jobs(trace: Trace, jobs: int | None) -> Trace:
 def fitting_jobs(trace: Trace, gpus: int, skip_wide: bool) -> Trace:
     """Return the jobs that fit the cluster; the others are left out with a warning if `skip_wide` is true.
 
-    Raises
-    ------
-    InvalidInput
-        Naming the line of the first job that is too wide, or if no job fits.
+    InvalidInput names the line of the first job that is too wide, or says that no job fits.
     """
     wide = [index for index in range(len(trace)) if trace.num_gpus[index] > gpus]
     if not wide:

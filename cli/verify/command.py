@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,13 +38,10 @@ def verify_command(
 ) -> int:
     """Prove what can be proved, test the rest on random problems, and write a page; exit code 1 if anything fails.
 
-    Raises
-    ------
-    CommandError
-        For an unknown subject, a target that cannot be written, or a missing package.
+    An unknown subject, a target that cannot be written and a missing package are a CommandError.
     """
     from ...validation.statements.verify import SUBJECTS, verify
-    from ...validation.theorems.proof import TheoryMissing
+    from ...validation.theorems.symbols import TheoryMissing
 
     chosen = subjects or []
     for subject in chosen:
@@ -61,7 +59,8 @@ def verify_command(
     if page is not None:
         from .page import render
 
-        write_text(page, render(verdicts, _repeat(chosen, examples, seed)))
+        command = " ".join(["equipoise verify", *chosen, f"--examples {examples} --seed {seed}"])
+        write_text(page, render(verdicts, command))
     if as_json:
         print_text(_document(verdicts, chosen, examples, seed))
     else:
@@ -71,31 +70,13 @@ def verify_command(
     return FAILED if any(verdict.fails for verdict in verdicts) else OK
 
 
-def _repeat(subjects: Sequence[str], examples: int, seed: int) -> str:
-    return " ".join(["equipoise verify", *subjects, f"--examples {examples} --seed {seed}"])
-
-
 def _document(verdicts: Sequence[Verdict], subjects: Sequence[str], examples: int, seed: int) -> str:
-    rows = [
-        {
-            "subject": verdict.subject,
-            "statement": verdict.statement,
-            "source": verdict.source,
-            "verdict": verdict.verdict,
-            "examples": verdict.examples,
-            "held": verdict.held,
-            "witness": verdict.witness,
-            "problem": verdict.problem,
-            "steps": list(verdict.steps),
-        }
-        for verdict in verdicts
-    ]
     document = {
         "format": "equipoise.verify/1",
         "subjects": list(subjects) or list(dict.fromkeys(verdict.subject for verdict in verdicts)),
         "examples": examples,
         "seed": seed,
         "fails": sum(verdict.fails for verdict in verdicts),
-        "verdicts": rows,
+        "verdicts": [asdict(verdict) for verdict in verdicts],
     }
     return json_text(document)

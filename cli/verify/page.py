@@ -24,14 +24,7 @@ _MARKS = {"proved": "\N{CHECK MARK}", "held": "\N{CHECK MARK}", "reported": "\N{
 
 
 def render(verdicts: Sequence[Verdict], command: str) -> str:
-    """Return the page as text; it needs neither a network nor a library.
-
-    Parameters
-    ----------
-    verdicts : sequence of Verdict
-    command : str
-        What repeats the run.
-    """
+    """Return the page as text, which needs neither a network nor a library; `command` repeats the run."""
     failing = [verdict for verdict in verdicts if verdict.fails]
     complete = all(verdict.verdict != "not checked" for verdict in verdicts)
     title = "Everything promised holds" if complete else "Everything promised that was checked holds"
@@ -69,7 +62,8 @@ def _subject(name: str, verdicts: Sequence[Verdict]) -> dict[str, Any]:
 def _row(verdict: Verdict) -> dict[str, str]:
     more, text = "", ""
     if verdict.steps:
-        more, text = f"the proof, {sum(_is_step(line) for line in verdict.steps)} steps", "\n".join(verdict.steps)
+        steps = sum(line[:3].strip().isdigit() for line in verdict.steps)  # a step begins with its number
+        more, text = f"the proof, {steps} steps", "\n".join(verdict.steps)
     elif verdict.witness:
         more = "where it does not hold" if verdict.examples else "why"
         text = "\n".join(filter(None, [verdict.witness, verdict.problem]))
@@ -82,7 +76,3 @@ def _row(verdict: Verdict) -> dict[str, str]:
         "more": more,
         "text": text,
     }
-
-
-def _is_step(line: str) -> bool:
-    return line[:3].strip().isdigit()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,29 +12,34 @@ import numpy as np
 
 from ...formulations.checks import as_integer
 from ...formulations.errors import InvalidInput, LicenseLimit, UnsupportedProblem
+from ...formulations.markets.market import Market
 from ...formulations.program.data import ProblemClass
 from ...solvers.backend_table import backends
 from ...solvers.registry import find_backend
 from ...solvers.result import CLOSED_GAP, Reason, Result
 from ...solvers.selection import ProblemInfo, accepts
 from ...solvers.solve import solve
-from ..contract.market_draws import KnownMarket
+from ..certificates.certify import certify
+from ..contract.market_draws import FAMILY_OF, STATIC, KnownMarket, planted_market, random_market
 from ..contract.programs import Known, enumerated, planted, senses
 from ..contract.windows import window
+from ..exact.certificate import exact_certificate
 from ..oracles.window import schedules
-from .markets import MARKET_KINDS, exact_trouble, market_trouble, takes_part
 
 FEASIBILITY_TOL = 1e-6
+# One market in four is planted around an equilibrium, half of these with budgets over twelve orders of magnitude.
+PLANTED, ORDERS = 0.25, 12
+# Kinds whose equilibria are rational.
+EXACT = ("FisherMarket", "VolatileFisherMarket:linear")
+#: Backends that start a program of their own for every step of a solve see one market in so many.
+ONE_IN = {"pyomo:highs": 10, "pyomo:cbc": 20, "pyomo:glpk": 20, "pyomo:ipopt": 20}
+PLANNED = (Reason.OPTIMAL, Reason.FEASIBLE)
 # The share of badly scaled markets that a backend may leave open if it claims no optimum.
 OPEN_SHARE = 0.01
 
 
-def _planted(wanted: ProblemClass) -> Callable[[np.random.Generator], Known]:
-    return lambda rng: planted(rng, wanted, str(rng.choice(senses(wanted))))  # type: ignore[arg-type]
-
-
-def _enumerated(wanted: ProblemClass) -> Callable[[np.random.Generator], Known]:
-    return lambda rng: enumerated(rng, wanted, str(rng.choice(senses(wanted))))  # type: ignore[arg-type]
+def _drawn_by(draw: Callable[..., Known], wanted: ProblemClass) -> Callable[[np.random.Generator], Known]:
+    return lambda rng: draw(rng, wanted, str(rng.choice(senses(wanted))))
 
 
 def _time_indexed(rng: np.random.Generator) -> Known:
@@ -47,16 +52,26 @@ def _counts(rng: np.random.Generator) -> Known:
     return Known(program=window(rng, most_jobs=6, most_rounds=6).program("counts"), optimum=math.nan)
 
 
+def _market(kind: str) -> Callable[[np.random.Generator], KnownMarket]:
+    def draw(rng: np.random.Generator) -> KnownMarket:
+        if rng.random() < PLANTED:
+            return planted_market(rng, kind, orders=int(rng.choice([0, ORDERS])))
+        return KnownMarket(market=random_market(rng, kind), optimum=math.nan)
+
+    return draw
+
+
+MARKET_KINDS = {"fisher": _market(STATIC)} | {f"volatile-{name}": _market(kind) for kind, name in FAMILY_OF.items()}
 #: What is drawn, by the name of its kind; the optimum is planted or enumerated, or nan: the best that was found.
 KINDS: dict[str, Callable[[np.random.Generator], Known | KnownMarket]] = {
-    "planted LP": _planted(ProblemClass.LP),
-    "planted MILP": _planted(ProblemClass.MILP),
-    "enumerated MILP": _enumerated(ProblemClass.MILP),
+    "planted LP": _drawn_by(planted, ProblemClass.LP),
+    "planted MILP": _drawn_by(planted, ProblemClass.MILP),
+    "enumerated MILP": _drawn_by(enumerated, ProblemClass.MILP),
     "window time_indexed": _time_indexed,
     "window counts": _counts,
-    "planted LOG": _planted(ProblemClass.LOG),
-    "planted MILOG": _planted(ProblemClass.MILOG),
-    "enumerated MILOG": _enumerated(ProblemClass.MILOG),
+    "planted LOG": _drawn_by(planted, ProblemClass.LOG),
+    "planted MILOG": _drawn_by(planted, ProblemClass.MILOG),
+    "enumerated MILOG": _drawn_by(enumerated, ProblemClass.MILOG),
     **MARKET_KINDS,
 }
 
@@ -92,16 +107,9 @@ class Tally:
 
     def row(self) -> dict[str, Any]:
         """Return the record as one row of a table."""
-        return {
-            "kind": self.kind,
-            "backend": self.backend,
-            "programs": self.programs,
-            "agreed": self.agreed,
-            "left_open": self.left_open,
+        own = ("kind", "backend", "programs", "agreed", "left_open", "exact", "refused", "worst_gap", "worst_residual")
+        return {name: getattr(self, name) for name in own} | {
             "exact": self.exact if self.exact or self.inexact else None,
-            "refused": self.refused,
-            "worst_gap": self.worst_gap,
-            "worst_residual": self.worst_residual,
             "ms_each": 1e3 * self.seconds / max(1, self.programs),
             "first_disagreement": self.disagreements[0] if self.disagreements else "",
             "first_inexact": self.inexact[0] if self.inexact else "",
@@ -125,21 +133,10 @@ def agreement(
     refuses what its method cannot state (unbounded columns on a grid) or its licence does not cover.
 
     Markets go to special backends as they are, and to general ones as programs; backends that start processes get a
-    share of them (:data:`equipoise.validation.agreement.markets.ONE_IN`).
+    share of them (:data:`ONE_IN`).
 
-    Parameters
-    ----------
-    names : sequence of str, optional
-        Backends; by default every one that is usable here.
-    kinds : sequence of str, optional
-        Of :data:`KINDS`; all by default.
-    on_program : callable, optional
-        Called with (programs done, programs in all).
-
-    Returns
-    -------
-    list of Tally
-        One for each kind and backend that reads it.
+    By default every backend that is usable here (`names`) solves all of :data:`KINDS`. `on_program` is called with the
+    programs done, and with their number. The tallies are one for each kind and backend that reads it.
     """
     as_integer("count", count, minimum=1)
     chosen = list(KINDS) if kinds is None else list(kinds)
@@ -151,31 +148,33 @@ def agreement(
         find_backend(name)
     tallies: dict[tuple[str, str], Tally] = {}
     total = count * len(chosen)
-    for done, (kind, known) in enumerate(_drawn(chosen, count, seed)):
+    drawn = (
+        (kind, KINDS[kind](np.random.default_rng([seed, list(KINDS).index(kind), k])))
+        for kind in chosen
+        for k in range(count)
+    )
+    for done, (kind, known) in enumerate(drawn):
         if on_program is not None:
             on_program(done, total)
+        problem = known.market if isinstance(known, KnownMarket) else known.program
         results = {}
         for name in who:
-            backend = find_backend(name)
-            if not accepts(backend, ProblemInfo(known.problem)):
+            if not accepts(find_backend(name), ProblemInfo(problem)):
                 continue
             if isinstance(known, KnownMarket) and not takes_part(name, done % count):
                 continue
             tally = tallies.setdefault((kind, name), Tally(kind, name))
             tally.drawn = done % count
-            result = _solved(known.problem, name, tally, rel_gap)
+            result = _solved(problem, name, tally, rel_gap)
             if result is not None:
                 results[name] = result
-        best = _best(known, list(results.values()))
+        best = known.optimum
+        if best is not None and math.isnan(best):
+            reached = (result.objective for result in results.values() if result.objective is not None)
+            best = max(reached, key=lambda objective: problem.sign * objective, default=None)
         for name, result in results.items():
             _compare(tallies[kind, name], result, known, best, rel_gap)
     return list(tallies.values())
-
-
-def _drawn(kinds: Sequence[str], count: int, seed: int) -> Iterator[tuple[str, Known | KnownMarket]]:
-    for kind in kinds:
-        for k in range(count):
-            yield kind, KINDS[kind](np.random.default_rng([seed, list(KINDS).index(kind), k]))
 
 
 def _solved(problem: Any, name: str, tally: Tally, rel_gap: float) -> Result[Any] | None:
@@ -188,13 +187,6 @@ def _solved(problem: Any, name: str, tally: Tally, rel_gap: float) -> Result[Any
     finally:
         tally.programs += 1
         tally.seconds += time.perf_counter() - started
-
-
-def _best(known: Known | KnownMarket, results: list[Result[Any]]) -> float | None:
-    if known.optimum is None or not math.isnan(known.optimum):
-        return known.optimum
-    best = max if known.problem.sense == "max" else min
-    return best((result.objective for result in results if result.objective is not None), default=None)
 
 
 def _compare(tally: Tally, result: Result[Any], known: Known | KnownMarket, best: float | None, rel_gap: float) -> None:
@@ -221,7 +213,7 @@ def _compare(tally: Tally, result: Result[Any], known: Known | KnownMarket, best
 def _trouble(result: Result[Any], known: Known, best: float | None, rel_gap: float) -> str:
     """Return what is wrong with a result of a program; empty if nothing is."""
     program = known.program
-    sign = 1.0 if program.sense == "max" else -1.0
+    sign = program.sign
     if best is None:
         wrong = result.termination.reason is not Reason.INFEASIBLE
         return f"{result.termination}, though nothing is feasible" if wrong else ""
@@ -237,3 +229,42 @@ def _trouble(result: Result[Any], known: Known, best: float | None, rel_gap: flo
     if sign * (best - result.bound) > allowed:
         return f"bound {result.bound:.12g} is on the wrong side of {best:.12g}"
     return ""
+
+
+def takes_part(name: str, which: int) -> bool:
+    """Whether a backend is given the market of this number."""
+    return which % ONE_IN.get(name, 1) == 0
+
+
+def market_trouble(result: Result[Any], market: Market, best: float, rel_gap: float, tolerance: float) -> str:
+    """Return what is wrong with a result, given the best welfare that is known; empty if nothing is.
+
+    A plan keeps the capacities within the tolerance, and its welfare is within the gap asked for of the best, or within
+    its own if that is said to be open: two objectives differ by no more than the sum of their gaps. No bound is below
+    the best welfare. What exceeding the capacities can gain is its share of the sum of the budgets, which is what all
+    goods cost. The plan holds every certificate of an equilibrium within that gap.
+    """
+    if result.objective is None or result.residuals is None or result.termination.reason not in PLANNED:
+        return f"{result.termination}, optimum {best:.12g}"
+    unit = market.total_budget
+    allowed = CLOSED_GAP * unit
+    gap = max(rel_gap if result.termination.reason is Reason.OPTIMAL else result.gap, CLOSED_GAP)
+    if not math.isfinite(gap):
+        return f"{result.termination}, optimum {best:.12g}"
+    if best - result.objective > gap * unit + allowed:
+        return f"objective {result.objective:.12g} is worse than {best:.12g}"
+    if result.objective - best > allowed + result.residuals.worst * unit:
+        return f"objective {result.objective:.12g} is better than the optimum {best:.12g}"
+    if best - result.bound > allowed:
+        return f"bound {result.bound:.12g} is on the wrong side of {best:.12g}"
+    if result.residuals.worst > tolerance:
+        return f"the plan violates the market by {result.residuals.worst:.3g}"
+    failures = certify(market, result.plan, gap=gap).failures
+    return str(failures[0]) if failures else ""
+
+
+def exact_trouble(result: Result[Any], market: Market) -> str | None:
+    """Return why no exact equilibrium was found beside the plan, empty if one was; None if the market is not linear."""
+    if market.kind not in EXACT or result.plan is None:
+        return None
+    return exact_certificate(market, result.plan).reason

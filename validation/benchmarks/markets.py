@@ -11,7 +11,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor
 
 from ...formulations.checks import as_integer, as_real, as_reals
 from ...formulations.errors import EquipoiseError, InvalidInput
@@ -59,20 +64,9 @@ def market_rows(
     (which loads what is compiled). Times cover `solve` with its verification, not the making of the market. What takes
     at most a second is solved five times, the market made anew each time.
 
-    Parameters
-    ----------
-    sizes : sequence of str
-        "NxK" for linear markets of every kind, "NxJxT" for Leontief ones.
-    kinds : sequence of str
-        Of linear markets: "uniform", "low_rank", "lognormal".
-    gaps : sequence of float
-        Relative gaps (D - P)/sum B to ask for.
-    names : sequence of str, optional
-        Backends; all usable ones by default.
-    patience : float
-        A peer is stopped after this many times the seconds that the first backend took.
-    on_solve : callable, optional
-        Called with (done, total).
+    Sizes are "NxK" for linear markets of every kind, "NxJxT" for Leontief ones; gaps are relative, (D - P)/sum B.
+    Backends are all usable ones by default. A peer is stopped after `patience` times the seconds that the first backend
+    took. `on_solve` is called with (done, total).
 
     Yields
     ------
@@ -110,7 +104,8 @@ def market_rows(
     for name in names or ():
         if name not in solvers:
             raise InvalidInput("backends", name, f"solves none of these markets here: {', '.join(solvers)} do")
-    able = {kind: _ordered(found, names) for kind, found in usable.items()}
+    wanted = {kind: [name for name in found if names is None or name in names] for kind, found in usable.items()}
+    able = {kind: sorted(found, key=lambda name: name != OURS) for kind, found in wanted.items()}
     total, done = sum(len(able[kind]) for _, kind, _ in runs), 0
     for size, kind, gap in runs:
         first: float | None = None
@@ -131,21 +126,12 @@ def _check_size(size: str) -> None:
         raise InvalidInput("size", size, "must be BUYERSxGOODS, or BUYERSxRESOURCESxROUNDS for a Leontief market")
 
 
-def _ordered(able: list[str], names: Sequence[str] | None) -> list[str]:
-    wanted = [name for name in able if names is None or name in names]
-    return sorted(wanted, key=lambda name: name != OURS)
-
-
 def _measured(run: dict[str, Any]) -> dict[str, Any]:
     row = {"size": run["size"], "kind": run["kind"], "asked": run["gap"], "backend": run["name"]}
     try:
+        command, environment = [sys.executable, "-m", __name__, json.dumps(run)], {**os.environ, **ONE_THREAD}
         child = subprocess.run(
-            [sys.executable, "-m", __name__, json.dumps(run)],
-            env={**os.environ, **ONE_THREAD},
-            capture_output=True,
-            text=True,
-            timeout=run["limit"] + GRACE,
-            check=True,
+            command, env=environment, capture_output=True, text=True, timeout=run["limit"] + GRACE, check=True
         )
         measured: dict[str, Any] = json.loads(child.stdout.splitlines()[-1])
         return row | measured
@@ -198,9 +184,6 @@ def measure(run: dict[str, Any]) -> dict[str, Any]:
 
 def _wake_linear_algebra() -> None:
     """Multiply and factor once: BLAS then holds its buffers, which belong to the process and not to a solve."""
-    import numpy as np
-    from scipy.linalg import cho_factor
-
     ones = np.ones((600, 600))
     cho_factor(ones @ ones.T + 600.0 * np.eye(600))
     del ones
@@ -212,8 +195,7 @@ def _wake_linear_algebra() -> None:
 def _memory(field: str) -> float:
     """Return bytes resident now (VmRSS) or at most (VmHWM), as the kernel counts them."""
     try:
-        with open("/proc/self/status", encoding="ascii") as status:
-            found = re.search(rf"{field}:\s+(\d+) kB", status.read())
+        found = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
         return 1024.0 * int(found[1]) if found else 0.0
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1.0 if sys.platform == "darwin" else 1024.0)
@@ -221,11 +203,8 @@ def _memory(field: str) -> float:
 
 def _forget_peak() -> None:
     """Set the peak back to what is resident now, so that the making of the market does not count."""
-    try:
-        with open("/proc/self/clear_refs", "w", encoding="ascii") as refs:
-            refs.write("5")
-    except OSError:
-        pass  # not Linux: the peak then covers the making as well
+    with suppress(OSError):  # not Linux: the peak then covers the making as well
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 if __name__ == "__main__":

@@ -30,14 +30,8 @@ CHILD = "import sys, time{module}; sys.stdout.write(repr(time.process_time()))"
 class HandoffData:
     """The raw numbers of the program: which job runs in which round, ``grant[j, t]`` binary, at greatest total worth.
 
-    Attributes
-    ----------
-    gangs : ndarray of int, shape (N,)
-        GPUs of each job; a row per round keeps their sum within `gpus`.
-    most : ndarray of int, shape (N,)
-        Most rounds of each job; a row per job.
-    worth : ndarray of float, shape (N, T)
-    gpus : int
+    A row per round keeps the gangs, shape (N,), within `gpus`; one per job its rounds within `most`, shape (N,). The
+    worth has shape (N, T).
     """
 
     gangs: NDArray[np.int64]
@@ -60,13 +54,8 @@ def handoff_data(rng: np.random.Generator, *, jobs: int, rounds: int) -> Handoff
 def handoff_rows(*, jobs: int = 1500, rounds: int = 20, repeats: int = 5, seed: int = 0) -> list[dict[str, Any]]:
     """Measure hand-off and import of this package, pyomo and cvxpy in one run, taking turns.
 
-    Parameters
-    ----------
-    jobs, rounds : int
-        Size of the program: jobs x rounds binaries, a row per round and per job.
-    repeats : int
-        Runs per median, after one that is not counted.
-    seed : int
+    The program has jobs x rounds binaries, and a row per round and per job. Medians are over `repeats` runs, after one
+    that is not counted.
 
     Returns
     -------
@@ -81,7 +70,10 @@ def handoff_rows(*, jobs: int = 1500, rounds: int = 20, repeats: int = 5, seed: 
         jobs=as_integer("jobs", jobs, minimum=1),
         rounds=as_integer("rounds", rounds, minimum=1),
     )
-    by_peer = {peer: _missing(peer) for peer in PEERS}
+    by_peer = {
+        peer: f"{peer} is not installed: pip install {peer}" if peer != OURS and find_spec(peer) is None else ""
+        for peer in PEERS
+    }
     runs = {peer: partial(_timed, load, data) for peer, (load, _) in PEERS.items() if not by_peer[peer]}
     notes = {peer: by_peer[peer] or f"{jobs * rounds} binaries, {note}" for peer, (_, note) in PEERS.items()}
     rows = _rows("hand-off", _medians(runs, repeats), notes)
@@ -152,12 +144,6 @@ PEERS: dict[str, tuple[Callable[[HandoffData], Any], str]] = {
 }
 MODULES = {"equipoise": "equipoise", "pyomo": "pyomo.environ", "cvxpy": "cvxpy"}
 OURS = "equipoise"
-
-
-def _missing(peer: str) -> str:
-    if peer != OURS and find_spec(peer) is None:
-        return f"{peer} is not installed: pip install {peer}"
-    return ""
 
 
 def _medians(runs: Mapping[str, Callable[[], tuple[float, float]]], repeats: int) -> dict[str, tuple[float, float]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -29,19 +30,9 @@ def open_shop_rows(
 ) -> Iterator[dict[str, Any]]:
     """Solve Taillard's instances of these sizes by each backend; yield one row for each size and backend.
 
-    Every instance is solved to the last unit, or to the limit, from the greedy list where the backend takes a start. A
-    first, small solve that is not counted starts the backend's process and compiles what there is to compile.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        From 4, 5, 7, 10, 15 and 20.
-    names : sequence of str, optional
-        Backends; "cp_sat_schedule" and "highs" by default.
-    time_limit : float
-        Seconds for each instance.
-    on_solve : callable
-        Called with the number of solves done and their total.
+    Every instance is solved to the last unit, or to the limit in seconds, from the greedy list where the backend takes
+    a start. A first, small solve that is not counted starts the backend's process and compiles what there is to
+    compile. Sizes are of 4, 5, 7, 10, 15 and 20; `on_solve` is called with the number of solves done and their total.
 
     Yields
     ------
@@ -54,18 +45,11 @@ def open_shop_rows(
             raise InvalidInput("sizes", size, f"must be of {', '.join(map(str, SEEDS))}")
     for name in names or BACKENDS:
         find_backend(name)
-    total = len(names or BACKENDS) * sum(len(SEEDS[size]) for size in sizes)
-    done = 0
-
-    def count() -> None:
-        nonlocal done
-        done += 1
-        on_solve(done, total)
-
+    total, done = len(names or BACKENDS) * sum(len(SEEDS[size]) for size in sizes), count(1)
     for name in names or BACKENDS:
         solve(OpenShop(np.arange(1.0, 10.0).reshape(3, 3)), name)
         for size in sizes:
-            yield _row(size, name, time_limit, count)
+            yield _row(size, name, time_limit, lambda: on_solve(next(done), total))
 
 
 def _row(size: int, name: str, time_limit: float, on_solve: Callable[[], None]) -> dict[str, Any]:

@@ -22,15 +22,8 @@ from ...simulation.traces.trajectory import epoch_seconds, trajectory
 class Course:
     """One job's true course, as only an oracle knows it.
 
-    Attributes
-    ----------
-    id : str or int
-    mode : str
-        "static", "accordion" or "gns".
-    runs : tuple of (int, float)
-        Batch size and epochs of each regime, in order.
-    epoch_s : mapping of int to float
-        Isolated seconds per epoch at each batch size the job can take.
+    `runs` has batch size and epochs of each regime, in order, and `epoch_s` the isolated seconds per epoch at each
+    batch size that the job can take.
     """
 
     id: str | int
@@ -93,10 +86,8 @@ class PredictionErrors:
         is over max(K, true regimes) places, the same for every predictor.
     misplaced : float
         Share of the epochs put into the wrong regime: half the sum of which `duration` is the mean.
-    runtime : float
-        |predicted - true total run time| over the true one, in isolation.
-    remaining : float
-        The same error over the true run time that is left.
+    runtime, remaining : float
+        |predicted - true total run time| in isolation, over the true one and over the part of it that is left.
     """
 
     duration: float
@@ -177,20 +168,8 @@ def prediction_rows(
 ) -> list[dict[str, str | float | None]]:
     """Measure each predictor's mean errors at evenly spaced progress.
 
-    Parameters
-    ----------
-    jobs, seed : int
-        Jobs to generate, at least 1, and the seed.
-    points : int
-        Shares 0, 1/points, ... of the epochs at which to predict, at least 1.
-    max_regimes : int, optional
-        K; see `heuristics.regimes.regime_limit` for the default.
-    predictors : sequence of str
-        Which predictors to measure.
-    profiles : Profiles, optional
-        Models of the generated jobs; builtin by default.
-    courses : sequence of Course, optional
-        Jobs to measure instead of generated ones; `jobs`, `seed` and `profiles` are then not used.
+    Errors are measured at the shares 0, 1/points, ... of the epochs, on generated jobs (builtin profiles by default)
+    or, without `jobs`, `seed` and `profiles`, on `courses`. The default of `max_regimes`, K, is that of `regime_limit`.
 
     Returns
     -------
@@ -218,10 +197,8 @@ def prediction_rows(
                 prediction_errors(course, point / points, predictor, max_regimes=max_regimes) for course in courses
             ]
             curve[point] = np.mean([[getattr(error, name) for name in names] for error in errors], axis=0)
-        for progress, means in [
-            *((point / points, curve[point]) for point in range(points)),
-            (None, curve.mean(axis=0)),
-        ]:
+        shares = [*(point / points for point in range(points)), None]
+        for progress, means in zip(shares, [*curve, curve.mean(axis=0)], strict=True):
             row: dict[str, str | float | None] = {"predictor": predictor, "progress": progress, "jobs": len(courses)}
             rows.append(row | dict(zip(names, means.tolist(), strict=True)))
     return rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,14 +34,9 @@ REPEATS, REPEATED_S = 5, 1.0
 def share_problem(name: str, *, jobs: int, types: int, distinct: int | None, seed: int) -> Any:
     """Return a random problem of sharing GPUs: jobs of 1 to 8 GPUs, newer types faster, each job by its own factors.
 
-    Parameters
-    ----------
-    name : {"max_min", "water_filling", "max_sum", "duration"}
-    jobs, types : int
-        N and K. Type k + 1 is about half as fast again as type k; there are 0.6 GPUs per job, fewer of the newer types.
-    distinct : int, optional
-        Draw only so many different jobs, each repeated at random; by default all are different.
-    seed : int
+    The name is "max_min", "water_filling", "max_sum" or "duration". Type k + 1 is about half as fast again as type k;
+    there are 0.6 GPUs per job, fewer of the newer types. Only so many `distinct` jobs are drawn, each repeated at
+    random; by default all are different.
     """
     rng = np.random.default_rng(seed)
     count = jobs if distinct is None else distinct
@@ -94,25 +90,21 @@ def share_rows(
     as_real("time_limit", time_limit, above=0.0)
     if distinct is not None:
         as_integer("distinct", distinct, minimum=1)
-    for name in problems:
-        if name not in PROBLEMS:
-            raise InvalidInput("problems", name, f"must be one of {', '.join(PROBLEMS)}")
-    for name in peers:
-        if name not in PEERS:
-            raise InvalidInput("peers", name, f"must be one of {', '.join(PEERS)}")
+    for field, names, known in (("problems", problems, PROBLEMS), ("peers", peers, tuple(PEERS))):
+        for name in names:
+            if name not in known:
+                raise InvalidInput(field, name, f"must be one of {', '.join(known)}")
     usable = [name for name in PEERS if name in peers and find_backend(PEERS[name][0]).probe().usable]
     runs = [(problem, peer) for problem in problems for peer in usable if problem != "water_filling" or peer == OURS]
     ours: dict[str, float] = {}
     for done, (name, peer) in enumerate(runs):
         backend, own = PEERS[peer]
-        options: dict[str, Any] = {
-            "rel_gap": rel_gap,
-            "time_limit": time_limit,
-            "backend_options": {backend: own} if own else {},
-        }
+        options: dict[str, Any] = {"rel_gap": rel_gap, "time_limit": time_limit}
+        options["backend_options"] = {backend: own} if own else {}
         solve(share_problem(name, jobs=5, types=min(types, 2), distinct=None, seed=0), backend, **options)
         row: dict[str, Any] = {"problem": name, "backend": peer}
-        row |= _measured(name, backend, options, jobs, types, distinct, seed)
+        size: dict[str, Any] = {"jobs": jobs, "types": types, "distinct": distinct, "seed": seed}
+        row |= _measured(partial(share_problem, name, **size), backend, options)
         if peer == OURS and row["cpu_s"] is not None:
             ours[name] = row["cpu_s"]
         reached = row["gap"] is not None and row["gap"] <= rel_gap
@@ -122,22 +114,16 @@ def share_rows(
         yield row
 
 
-def _measured(
-    name: str, backend: str, options: dict[str, Any], jobs: int, types: int, distinct: int | None, seed: int
-) -> dict[str, Any]:
+def _measured(make: Callable[[], Any], backend: str, options: dict[str, Any]) -> dict[str, Any]:
     times: list[tuple[float, float]] = []
     while not times or (len(times) < REPEATS and times[0][0] <= REPEATED_S):
-        problem = share_problem(name, jobs=jobs, types=types, distinct=distinct, seed=seed)
+        problem = make()
         wall, cpu = time.perf_counter(), time.process_time()
         try:
             result = solve(problem, backend, **options)
         except EquipoiseError as error:  # a program too large for a licence
             return {"wall_s": None, "cpu_s": None, "gap": None, "state": type(error).__name__}
         times.append((time.perf_counter() - wall, time.process_time() - cpu))
+    wall_s, cpu_s = (min(each) for each in zip(*times, strict=True))
     gap = result.gap if result.gap < float("inf") else None
-    return {
-        "wall_s": min(each[0] for each in times),
-        "cpu_s": min(each[1] for each in times),
-        "gap": gap,
-        "state": result.termination.reason.name,
-    }
+    return {"wall_s": wall_s, "cpu_s": cpu_s, "gap": gap, "state": result.termination.reason.name}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -35,12 +37,12 @@ CHILD = (
 LIMITED_JOBS = 30
 
 
+@dataclass
 class TimeInside:
     """Seconds spent inside a solver, and inside the callback of progress."""
 
-    def __init__(self) -> None:
-        self.solver = 0.0
-        self.listener = 0.0
+    solver: float = 0.0
+    listener: float = 0.0
 
 
 def bare_highs(program: Program, options: Options) -> float:
@@ -113,16 +115,9 @@ def overhead_rows(
     """Time `solve` and the bare solver on one time-indexed window, taking turns; then isolation on the same window.
 
     What counts is the time outside the solver: stating the model, checking the answer, listening to incumbents. It is
-    the whole time less that inside the solver's own call, so that a search that varies from run to run is left out.
-
-    Parameters
-    ----------
-    jobs, gpus : int
-        Of a window of 20 rounds; for a size-limited Gurobi 30 jobs.
-    repeats : int
-        Runs per median, after one that is not counted.
-    time_limit : float
-        Seconds for each solve.
+    the whole time less that inside the solver's own call, so that a search that varies from run to run is left out. The
+    window has 20 rounds, and 30 jobs for a size-limited Gurobi; medians are over `repeats` runs after one that is not
+    counted; `time_limit` is in seconds for each solve.
 
     Returns
     -------
@@ -186,12 +181,8 @@ def _isolation(name: str, program: Program, repeats: int, always: bool) -> Itera
     inside = copy.copy(find_backend(name))
     inside.isolated = False
 
-    def run(which: Any, *, isolate: bool) -> float:
-        return _seconds(lambda: solve(easy, which, isolate=isolate))
-
-    run(inside, isolate=False)
-    here = [run(inside, isolate=False) for _ in range(repeats)]
-    first, *later = [run(name, isolate=True) for _ in range(repeats + 1)]
+    _, *here = [_seconds(lambda: solve(easy, inside, isolate=False)) for _ in range(repeats + 1)]
+    first, *later = [_seconds(lambda: solve(easy, name, isolate=True)) for _ in range(repeats + 1)]
     row: dict[str, Any] = {"what": "isolation", "solver": name, "binaries": int(program.integer.sum())}
     row |= {"first_ms": 1e3 * (first - median(here)), "later_ms": 1e3 * (median(later) - median(here))}
     yield row | {"note": "always isolated" if always else ""}
@@ -200,39 +191,27 @@ def _isolation(name: str, program: Program, repeats: int, always: bool) -> Itera
 @contextmanager
 def _watched(owner: str, attribute: str) -> Iterator[TimeInside]:
     """Count the seconds inside a solver's own call, and inside the listener that it calls back."""
-    from importlib import import_module
-
     module, _, member = owner.partition(":")
-    holder = import_module(module)
+    holder: Any = importlib.import_module(module)
     holder = getattr(holder, member) if member else holder
     inside = TimeInside()
+
+    def timed(run: Callable[..., Any], field: str) -> Callable[..., Any]:
+        def call(*args: Any, **more: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return run(*args, **more)
+            finally:
+                setattr(inside, field, getattr(inside, field) + time.perf_counter() - began)
+
+        return call
+
     run, listen = getattr(holder, attribute), ProgressRecorder.__call__
-
-    def timed(*args: Any, **more: Any) -> Any:
-        began = time.perf_counter()
-        try:
-            return run(*args, **more)
-        finally:
-            inside.solver += time.perf_counter() - began
-
-    def timed_listen(*args: Any, **more: Any) -> None:
-        began = time.perf_counter()
-        try:
-            listen(*args, **more)
-        finally:
-            inside.listener += time.perf_counter() - began
-
-    replaced: Mapping[Any, tuple[str, Any, Any]] = {
-        holder: (attribute, run, timed),
-        ProgressRecorder: ("__call__", listen, timed_listen),
-    }
-    for where, (what, _, new) in replaced.items():
-        setattr(where, what, new)
-    try:
+    with (
+        patch.object(holder, attribute, timed(run, "solver")),
+        patch.object(ProgressRecorder, "__call__", timed(listen, "listener")),
+    ):
         yield inside
-    finally:
-        for where, (what, old, _) in replaced.items():
-            setattr(where, what, old)
 
 
 def _seconds(call: Callable[[], Any]) -> float:

@@ -12,8 +12,15 @@ from ...solvers.result import CLOSED_GAP, Result
 from .check_result import Certificate, CheckResult, Witness
 from .efficiency import maximal_nash_welfare, pareto_optimality
 from .fairness import envy_freeness, finish_time_fairness_product, proportionality, sharing_incentive
-from .market_state import MarketState, index_of, largest_relative
-from .property_check import EISENBERG_GALE, Property, property_check
+from .market_state import (
+    EISENBERG_GALE,
+    MarketState,
+    Property,
+    index_of,
+    largest_relative,
+    place_of_most,
+    property_check,
+)
 
 
 @property_check
@@ -24,20 +31,15 @@ def feasibility(state: MarketState) -> CheckResult:
     """
     market = state.market
     excess = (state.used - market.capacities) / market.capacities
-    good = index_of(np.unravel_index(int(np.argmax(excess)), excess.shape))
+    good = index_of(place_of_most(excess))
     violation, witness = float(excess.max()), Witness(good=good, words="more than there is")
     if isinstance(state.given, np.ndarray):
         short = -state.given / market.capacities
-        low = float(short.max())
-        buyer, *where = (int(i) for i in np.unravel_index(int(np.argmax(short)), short.shape))
     else:
         short = -state.given.data / market.capacities[state.given.indices]
-        low = float(short.max(initial=0.0))
-        entry = int(np.argmax(short)) if len(short) else 0
-        buyer = int(np.searchsorted(state.given.indptr, entry, side="right") - 1)
-        where = state.given.indices[entry : entry + 1].tolist() or [0]
+    low = float(short.max(initial=0.0))
     if low > max(violation, 0.0):
-        violation, witness = low, Witness(buyer=buyer, good=index_of(where), words="a negative amount")
+        violation, witness = low, state.witness_of(int(np.argmax(short)), "a negative amount")
     return state.check_result(
         "allocation within capacities", "Shockwave, Eq. 4", violation, state.rounding, witness, False
     )
@@ -56,8 +58,7 @@ def price_total(state: MarketState) -> CheckResult:
     witness = Witness(words=f"goods cost {total:.6g} times all budgets")
     violation = max(abs(total - 1.0), -low)
     if -low > state.rounding:
-        at_good = index_of(np.unravel_index(int(np.argmin(worth)), worth.shape))
-        witness = Witness(good=at_good, words="a negative price")
+        witness = Witness(good=index_of(place_of_most(-worth)), words="a negative price")
     return state.check_result("all goods cost all budgets", EISENBERG_GALE, violation, state.rounding, witness, True)
 
 
@@ -101,7 +102,7 @@ def market_clearing(state: MarketState) -> CheckResult:
     ``1 - exp(-g)``. The witness is the good that adds most.
     """
     unsold = state.prices * np.abs(state.market.capacities - state.used) / state.market.total_budget
-    good = index_of(np.unravel_index(int(np.argmax(unsold)), unsold.shape))
+    good = index_of(place_of_most(unsold))
     left = float((1.0 - state.used / state.market.capacities)[good])
     witness = Witness(good=good, words=f"{100 * abs(left):.3g}% of it {'left' if left >= 0 else 'too much'}")
     tolerance = -float(np.expm1(-state.gap)) + state.rounding

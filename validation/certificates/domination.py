@@ -33,15 +33,10 @@ LEAST_GAIN = 1e-8
 
 @dataclass(frozen=True, kw_only=True)
 class Improvement:
-    """The result of the search for a dominating allocation.
+    """The result of the search for a dominating allocation; None if none was found.
 
-    Attributes
-    ----------
-    allocation : ndarray or csr_array or None
-        One within the capacities by which no buyer loses more than 1e-9 of its utility, and by which some gain more
-        than these losses explain; None if none was found.
-    bound : float
-        No allocation that is worse for no buyer has more of ``sum_i q_i (U_i(y)/U_i - 1)``.
+    It is within the capacities, no buyer loses more than 1e-9 of its utility by it, and some gain more than these
+    losses explain. No allocation that is worse for no buyer has more of ``sum_i q_i (U_i(y)/U_i - 1)`` than the bound.
     """
 
     allocation: Any
@@ -51,8 +46,9 @@ class Improvement:
 def dominating(state: MarketState, time_limit: float) -> Improvement:
     """Search for an allocation worse for no buyer and better for some, by a linear program or by prices."""
     market = state.market
+    assert isinstance(market, FisherMarket | VolatileFisherMarket)
     family = market.family if isinstance(market, VolatileFisherMarket) else "linear"
-    if family in ("linear", "leontief") and _program_columns(market) <= LARGEST_PROGRAM:
+    if family in ("linear", "leontief") and market.program_size() // 2 <= LARGEST_PROGRAM:
         try:
             return _by_program(state, time_limit)
         except EquipoiseError:  # numbers that no program can hold, or no solver
@@ -60,11 +56,6 @@ def dominating(state: MarketState, time_limit: float) -> Improvement:
     if family == "leontief" or (isinstance(market, FisherMarket) and market.is_sparse):
         return Improvement(allocation=None, bound=math.inf)
     return _by_prices(state, time_limit)
-
-
-def _program_columns(market: Market) -> int:
-    assert isinstance(market, FisherMarket | VolatileFisherMarket)
-    return market.program_size() // 2
 
 
 def _by_program(state: MarketState, time_limit: float) -> Improvement:

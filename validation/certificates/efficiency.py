@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...formulations.errors import EquipoiseError
 from .check_result import CheckResult, Witness
 from .domination import dominating
-from .market_state import SEARCH_S, MarketState
-from .property_check import EISENBERG_GALE, property_check
+from .market_state import EISENBERG_GALE, SEARCH_S, MarketState, property_check
 
 
 @property_check
@@ -22,7 +20,7 @@ def maximal_nash_welfare(state: MarketState) -> CheckResult:
     is more than tolerated, at those of a solve made here. The tolerance is the gap. The witness holds the better
     allocation that the solve found.
     """
-    violation, better, words = shortfall(state)
+    violation, better, words = state.shortfall
     witness = Witness(words=words, allocation=better)
     return state.check_result(
         "most Nash welfare over time", EISENBERG_GALE, violation, state.required_gap, witness, False
@@ -57,37 +55,6 @@ def pareto_optimality(state: MarketState) -> CheckResult:
         return state.check_result(statement, source, gain, tolerance, who, False)
     words = "a search found none" if found.bound <= tolerance else "not proved, and a search found none"
     return state.check_result(statement, source, max(found.bound, gain), tolerance, Witness(words=words), False)
-
-
-def shortfall(state: MarketState) -> tuple[float, Any, str]:
-    """Return the distance to the best Nash welfare per unit of budget, a better allocation if found, and a note."""
-    if state.shortfall is None:
-        state.shortfall = _shortfall(state)
-    return state.shortfall
-
-
-def _shortfall(state: MarketState) -> tuple[float, Any, str]:
-    gap = state.measured_gap
-    if state.trouble is not None:
-        return math.inf, None, ""
-    if gap <= state.required_gap:
-        return max(0.0, gap), None, ""
-    result = state.optimum
-    if isinstance(result, EquipoiseError):
-        return gap, None, f"no solver could look for a better one: {result}"
-    welfare = state.market.welfare(state.utilities)
-    proved = (result.bound - welfare) / state.market.total_budget
-    if result.plan is None or result.objective is None:
-        return min(gap, proved), None, "no better one found"
-    gain = (result.objective - welfare) / state.market.total_budget
-    if gain <= state.required_gap:
-        return min(gap, proved), None, "no better one found"
-    words = (
-        f"another has {math.exp(gain):.6g} times the mean utility"
-        if gain < 700
-        else "another gives everybody something"
-    )
-    return min(gap, proved), result.plan.allocation, words
 
 
 def _gain(state: MarketState, allocation: Any) -> tuple[float, Witness | None]:

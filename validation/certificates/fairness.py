@@ -13,9 +13,8 @@ from ...formulations.markets.fisher import FisherMarket
 from ...formulations.markets.market import Market
 from ...formulations.markets.volatile import VolatileFisherMarket
 from .check_result import CheckResult, Witness
-from .efficiency import maximal_nash_welfare, pareto_optimality, shortfall
-from .market_state import MarketState
-from .property_check import property_check
+from .efficiency import maximal_nash_welfare, pareto_optimality
+from .market_state import MarketState, place_of_most, property_check
 
 __all__ = [
     "envy_freeness",
@@ -74,7 +73,7 @@ def envy_freeness(state: MarketState) -> CheckResult:
         allowed = 1.0 - floor[buyers, None] / ceiling[others] + state.rounding
         lacks[buyers[:, None] == others] = 0.0
         times = np.where(np.isnan(lacks), np.inf, lacks) / allowed
-        i, j = np.unravel_index(int(np.argmax(times)), times.shape)
+        i, j = place_of_most(times)
         if times[i, j] > worst:
             worst, violation, tolerance = times[i, j], lacks[i, j], allowed[i, j]
             words = f"has {_percent(violation)} less than the other's goods would give"
@@ -131,7 +130,7 @@ def finish_time_fairness_product(state: MarketState) -> CheckResult:
     """
     rho = _rho(state)
     product = float(np.exp(np.sum(state.shares * np.log(rho))))
-    violation, _, _ = shortfall(state)
+    violation, _, _ = state.shortfall
     worst = int(np.argmax(np.where(np.isnan(rho), np.inf, rho)))
     witness = Witness(buyer=worst, words=f"has the largest rho, {rho[worst]:.4g}; the mean is {product:.4g}")
     source = "Shockwave, Corollary 4.0.1 (a) and Appendix E, put right"

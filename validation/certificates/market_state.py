@@ -7,8 +7,9 @@ shares r and t of each buyer that :func:`reach` computes, and the rounding that 
 from __future__ import annotations
 
 import math
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable
+from functools import cached_property, wraps
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +25,7 @@ from ...solvers.result import Result
 from ...solvers.solve import solve
 from .check_result import CheckResult, Witness
 
+EISENBERG_GALE = "Eisenberg and Gale 1959; Shockwave, Theorem C.1"
 # The default gap of `solve`: a plan with a larger gap is not called an equilibrium.
 DEFAULT_GAP = Options().rel_gap
 # Seconds given to a solver that looks for something better, or for prices.
@@ -38,22 +40,13 @@ FEW = 64
 class MarketState:
     """An allocation and prices with what the market derives from them: utilities, spending, and the gap.
 
-    Parameters
-    ----------
-    market : FisherMarket or VolatileFisherMarket
-    allocation : array_like or sparse matrix of float, shape (N, K) or (N, J, T); or Equilibrium
-        From any solver or scheduler, feasible or not. An Equilibrium brings its prices.
-    prices : array_like of float, shape (K,) or (J, T), optional
-        By default those that the allocation implies or, where these do not prove it optimal, those of a solve if they
-        prove more.
-    gap : float, optional
-        See :func:`equipoise.validation.certificates.certify.certify`.
+    The allocation, array or sparse matrix of shape (N, K) or (N, J, T), is from any solver or scheduler, feasible or
+    not; an Equilibrium brings its prices. The prices, shape (K,) or (J, T), are by default those that the allocation
+    implies or, where these do not prove it optimal, those of a solve if they prove more. For the gap see
+    :func:`equipoise.validation.certificates.certify.certify`.
 
-    Raises
-    ------
-    InvalidInput
-        If an argument is not an array of numbers of the right shape. Numbers that are not finite are violations that
-        every property reports, and no error here.
+    InvalidInput if an argument is not an array of numbers of the right shape. Numbers that are not finite are
+    violations that every property reports, and no error here.
     """
 
     def __init__(self, market: Market, allocation: Any, prices: ArrayLike | None = None, gap: float | None = None):
@@ -64,7 +57,6 @@ class MarketState:
             allocation = allocation.allocation
         self.market = market
         self.given = _numbers("allocation", allocation, (market.num_buyers, *market.capacities.shape))
-        self.shortfall: tuple[float, Any, str] | None = None  # of Nash welfare, computed once
         self._asked = None if gap is None else as_real("gap", gap, minimum=0.0)
         entries = _entries(self.given)
         self.allocation = self.given
@@ -77,15 +69,16 @@ class MarketState:
     @cached_property
     def trouble(self) -> Witness | None:
         """The first amount that is not finite, with which every property fails; None if all are finite."""
-        bad = ~np.isfinite(_entries(self.given))
-        if bad.any():
-            at = np.flatnonzero(bad)[0]
-            if isinstance(self.given, np.ndarray):
-                buyer, *good = (int(i) for i in np.unravel_index(at, self.given.shape))
-            else:
-                buyer, good = int(np.searchsorted(self.given.indptr, at, side="right") - 1), [self.given.indices[at]]
-            return Witness(buyer=buyer, good=index_of(good), words="the amount is not a finite number")
-        return None
+        bad = np.flatnonzero(~np.isfinite(_entries(self.given)))
+        return self.witness_of(int(bad[0]), "the amount is not a finite number") if len(bad) else None
+
+    def witness_of(self, entry: int, words: str) -> Witness:
+        """Return the witness of an entry of the given allocation: its place in C order or, if sparse, in the data."""
+        if isinstance(self.given, np.ndarray):
+            buyer, *good = np.unravel_index(entry, self.given.shape)
+        else:
+            buyer, good = np.searchsorted(self.given.indptr, entry, side="right") - 1, [self.given.indices[entry]]
+        return Witness(buyer=int(buyer), good=index_of(good), words=words)
 
     @cached_property
     def raw_prices(self) -> Floats:
@@ -131,10 +124,8 @@ class MarketState:
     @cached_property
     def price_trouble(self) -> Witness | None:
         """The first price that is not finite, with which every property that depends on prices fails; else None."""
-        bad = ~np.isfinite(self.raw_prices)
-        if bad.any():
-            return Witness(good=index_of(np.argwhere(bad)[0]), words="the price is not a finite number")
-        return None
+        bad = np.argwhere(~np.isfinite(self.raw_prices))
+        return Witness(good=index_of(bad[0]), words="the price is not a finite number") if len(bad) else None
 
     @cached_property
     def rounding(self) -> float:
@@ -213,6 +204,29 @@ class MarketState:
         return reach(self.shares, self.gap)
 
     @cached_property
+    def shortfall(self) -> tuple[float, Any, str]:
+        """The distance to the best Nash welfare per unit of budget, a better allocation if found, and a note."""
+        gap = self.measured_gap
+        if self.trouble is not None:
+            return math.inf, None, ""
+        if gap <= self.required_gap:
+            return max(0.0, gap), None, ""
+        result = self.optimum
+        if isinstance(result, EquipoiseError):
+            return gap, None, f"no solver could look for a better one: {result}"
+        welfare = self.market.welfare(self.utilities)
+        proved = (result.bound - welfare) / self.market.total_budget
+        if result.plan is None or result.objective is None:
+            return min(gap, proved), None, "no better one found"
+        gain = (result.objective - welfare) / self.market.total_budget
+        if gain <= self.required_gap:
+            return min(gap, proved), None, "no better one found"
+        words = "another gives everybody something"
+        if gain < 700:
+            words = f"another has {math.exp(gain):.6g} times the mean utility"
+        return min(gap, proved), result.plan.allocation, words
+
+    @cached_property
     def whole(self) -> Floats:
         """The utility U_i(C) of all goods together to each buyer, shape (N,)."""
         market = self.market
@@ -235,28 +249,45 @@ class MarketState:
             violation, witness = math.inf, trouble
         violation = math.inf if math.isnan(violation) else max(0.0, float(violation))
         return CheckResult(
-            statement=statement,
-            source=source,
-            holds=bool(violation <= tolerance),
-            violation=violation,
-            witness=witness if violation > 0 else None,
-            tolerance=float(tolerance),
-        )
+            statement=statement, source=source, holds=bool(violation <= tolerance), violation=violation,
+            witness=witness if violation > 0 else None, tolerance=float(tolerance),
+        )  # fmt: skip
+
+
+class Property(Protocol):
+    """A property of an equilibrium that can be checked on any allocation."""
+
+    __name__: str
+
+    def __call__(
+        self, market: Market, allocation: Any, prices: ArrayLike | None = None, *, gap: float | None = None
+    ) -> CheckResult:
+        """Check an allocation, with the parameters of :class:`MarketState`."""
+        ...
+
+
+def property_check(check: Callable[[MarketState], CheckResult]) -> Property:
+    """Turn a check of a MarketState into a function of market, allocation and prices."""
+
+    @wraps(check, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def checked(
+        market: Market, allocation: Any, prices: ArrayLike | None = None, *, gap: float | None = None
+    ) -> CheckResult:
+        with np.errstate(all="ignore"):  # overflow shows as a violation, not as a warning
+            state = allocation if isinstance(allocation, MarketState) else MarketState(market, allocation, prices, gap)
+            return check(state)
+
+    del checked.__wrapped__  # so that help() shows the parameters above
+    return checked
 
 
 def reach(shares: Floats, gap: float) -> tuple[Floats, Floats]:
     """Return how far below and above 1 the roots of ``KL(q, q r) = gap`` lie, each shape (N,).
 
-    Newton's method from beyond each root, where the function is convex: it never crosses to the unsafe side. It starts
-    where ``r - 1 - log r = gap/q``, which bounds KL from below, must have been passed: at ``1 - sqrt(2 y)`` or
-    ``exp(-1 - y)``, and at ``1 + y + sqrt(2 y)``, with ``y = gap/q``.
-
-    Parameters
-    ----------
-    shares : ndarray of float, shape (N,)
-        q, greater than 0, at most 1.
-    gap : float
-        Greater than 0.
+    The shares q, shape (N,), are in (0, 1], and the gap is greater than 0. Newton's method from beyond each root, where
+    the function is convex: it never crosses to the unsafe side. It starts where ``r - 1 - log r = gap/q``, which bounds
+    KL from below, must have been passed: at ``1 - sqrt(2 y)`` or ``exp(-1 - y)``, and at ``1 + y + sqrt(2 y)``, with
+    ``y = gap/q``.
     """
     rest = np.maximum(1.0 - shares, 0.0) + 4.0 * np.finfo(np.float64).eps
     y = gap / shares
@@ -279,6 +310,11 @@ def reach(shares: Floats, gap: float) -> tuple[Floats, Floats]:
 def largest_relative(violations: Floats, tolerances: Floats) -> int:
     """Return the index of the violation that is the largest multiple of its tolerance."""
     return int(np.argmax(np.where(np.isnan(violations), np.inf, violations) / tolerances))
+
+
+def place_of_most(values: Floats) -> tuple[np.intp, ...]:
+    """Return the index of the largest value."""
+    return np.unravel_index(int(np.argmax(values)), values.shape)
 
 
 def index_of(good: Any) -> int | tuple[int, ...]:

@@ -50,13 +50,7 @@ class Report:
 class Check:
     """One case's view of the backend under test.
 
-    Attributes
-    ----------
-    backend : Backend
-    time_limit : float
-        Seconds given to every solve that sets no limit of its own.
-    solves : int
-        How many solves the case has made.
+    `time_limit` is the seconds given to every solve that sets no limit of its own, and `solves` counts the solves.
     """
 
     def __init__(self, backend: Backend, *, case: str, seed: int = 0, time_limit: float = 20.0) -> None:
@@ -74,6 +68,15 @@ class Check:
             if k >= least and time.perf_counter() - started > ENOUGH_S:
                 return
             yield self.rng(k)
+
+    def needs_warm_start(self) -> None:
+        """Skip the case if the backend takes no warm start."""
+        if "warm_start" not in self.backend.supported_options:
+            raise Skip("it takes no warm start, and says so")
+
+    def seeds(self) -> list[dict[str, Any]]:
+        """Return the options of solves with the default seed, and with another where the backend takes one."""
+        return [{}] + ([{"seed": 12345}] if "seed" in self.backend.supported_options else [])
 
     def solve(self, problem: Any, *, may_refuse: bool = False, **options: Any) -> Result[Any]:
         """Solve as a user would, and hold the result to what is true of every result.
@@ -167,6 +170,18 @@ class Check:
         if self.backend.isolated:
             return run_isolated(self.backend, task, chosen, listen, Isolation()), reports
         return run_backend(self.backend, task, chosen, listen), reports
+
+
+def noted(result: Result[Any], what: str = "the warm start") -> None:
+    """Hold a result to a note on its warm start."""
+    if not any("warm start" in note for note in result.notes):
+        raise Failure(f"no note says what became of {what}: {result.notes}")
+
+
+def same_numbers(first: Result[Any], second: Result[Any]) -> None:
+    """Hold two results of one call to the same objective and bound, bit by bit."""
+    if (first.objective, first.bound) != (second.objective, second.bound):
+        raise Failure(f"two results of one call differ: {first!r}, {second!r}")
 
 
 def _tolerance(options: dict[str, Any]) -> float:

@@ -15,8 +15,8 @@ from ...formulations.program.data import ProblemClass
 from ...formulations.program.model import Program
 from ...solvers.isolation.run import NOT_STOPPED, Isolation
 from ...solvers.result import Limit, Reason, Result
-from .check import Check, Failure, Skip
-from .programs import LOGARITHMIC, Known, dense, hard_knapsack, knapsack, known, market_split, senses, sign_of
+from .check import Check, Failure, Skip, noted, same_numbers
+from .programs import LOGARITHMIC, Known, dense, hard_knapsack, knapsack, known, market_split, senses
 
 # Seconds given to programs that take minutes: where one has no incumbent yet, the next is tried.
 SHORT_S = (0.5, 2.0, 8.0)
@@ -80,7 +80,7 @@ def zero_optimum(check: Check, wanted: ProblemClass) -> None:
 
 def warm_start(check: Check, wanted: ProblemClass) -> None:
     """Starts that are poor, best, partial, infeasible, fractional: the same answer, and a warm start note."""
-    _needs_start(check)
+    check.needs_warm_start()
     right = knapsack(check.rng(), wanted, items=16)
     cold = check.optimum(right)
     items = len(right.program.columns["x"])
@@ -99,15 +99,15 @@ def warm_start(check: Check, wanted: ProblemClass) -> None:
     for what, start in starts.items():
         result = check.solve(right.program, warm_start=start)
         check.hold(result, right)
-        _noted(result, what)
+        noted(result, what)
 
 
 def warm_start_is_used(check: Check, wanted: ProblemClass) -> None:
     """A start of a program whose points are hard to find: it is in the answer at once, whole or completed."""
-    _needs_start(check)
+    check.needs_warm_start()
     program, plan = market_split(check.rng(), wanted)
     result = check.solve(program, warm_start=plan, time_limit=SHORT_S[0], rel_gap=0.0)
-    _noted(result, "a feasible start")
+    noted(result, "a feasible start")
     start = program.objective_at(program.encode(plan))
     if result.objective is None or result.objective < start - 1e-6 * abs(start):
         raise Failure(f"{result!r} from a feasible start of {start:.9g}; notes {result.notes}")
@@ -115,7 +115,7 @@ def warm_start_is_used(check: Check, wanted: ProblemClass) -> None:
 
 def continuous_warm_start(check: Check, wanted: ProblemClass) -> None:
     """A start of a continuous program, feasible or not, changes nothing but the notes."""
-    _needs_start(check)
+    check.needs_warm_start()
     right = known(
         wanted, "max", [3.0, 4.0], [[1.0, 1.0], [1.0, 3.0]], optimum=13.0, rate=9.0, upper=9.0, at_most=[4.0, 6.0]
     )
@@ -123,22 +123,20 @@ def continuous_warm_start(check: Check, wanted: ProblemClass) -> None:
     for what, point in (("a feasible start", [1.0, 1.0]), ("a start that violates rows", [9.0, 9.0])):
         result = check.solve(right.program, warm_start={"x": np.array(point), **share})
         check.hold(result, right)
-        _noted(result, what)
+        noted(result, what)
 
 
 def same_seed(check: Check, wanted: ProblemClass) -> None:
     """The same call gives the same plan and objective, bit by bit, with the default seed and with another."""
-    options: list[dict[str, Any]] = [{}] + ([{"seed": 12345}] if "seed" in check.backend.supported_options else [])
     right = knapsack(check.rng(), wanted, items=16)
     degenerate = dense(wanted, "max", np.ones(12), np.ones((1, 12)), at_most=6.0, upper=1.0)
     for program in (right.program, degenerate):
-        for given in options:
+        for given in check.seeds():
             first, second = (check.solve(program, **given) for _ in range(2))
             for name in program.columns:
                 if first.require_plan()[name].tobytes() != second.require_plan()[name].tobytes():
                     raise Failure(f"two plans of one call differ, with {given or 'the default seed'}")
-            if first.objective != second.objective or first.bound != second.bound:
-                raise Failure(f"two results of one call differ: {first!r}, {second!r}")
+            same_numbers(first, second)
 
 
 def progress(check: Check, wanted: ProblemClass) -> None:
@@ -146,7 +144,7 @@ def progress(check: Check, wanted: ProblemClass) -> None:
     right = knapsack(check.rng(), wanted, items=30)
     program, best = right.program, right.optimum
     assert best is not None
-    sign, reports = sign_of(program), check.reports(program)[1]
+    sign, reports = program.sign, check.reports(program)[1]
     if not reports:
         raise Skip(f"it reports nothing on the way of {wanted.value} programs")
     allowed = 1e-6 * max(1.0, abs(best))
@@ -192,13 +190,3 @@ def solve_in_time(check: Check, problem: Any, easy: Any, seconds: float) -> Resu
 
 def _program_in_time(check: Check, program: Program, seconds: float) -> Result[Any]:
     return solve_in_time(check, program, dense(program.problem_class, "max", [1.0], upper=1.0), seconds)
-
-
-def _needs_start(check: Check) -> None:
-    if "warm_start" not in check.backend.supported_options:
-        raise Skip("it takes no warm start, and says so")
-
-
-def _noted(result: Result[Any], what: str) -> None:
-    if not any("warm start" in note for note in result.notes):
-        raise Failure(f"no note says what became of {what}: {result.notes}")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from ...formulations.arrays import Floats
 from ...formulations.markets.fisher import FisherMarket
@@ -31,21 +32,10 @@ COSTS = (0.5, 1.0, 2.0, 3.0)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KnownMarket:
-    """A market and what is known of its equilibrium.
-
-    Attributes
-    ----------
-    optimum : float
-        The greatest Nash welfare; nan if it is not known.
-    """
+    """A market, and the greatest Nash welfare as its `optimum`; nan if it is not known."""
 
     market: Market
     optimum: float
-
-    @property
-    def problem(self) -> Market:
-        """The market."""
-        return self.market
 
 
 def random_market(rng: np.random.Generator, kind: str) -> Market:
@@ -82,11 +72,7 @@ def planted_market(rng: np.random.Generator, kind: str, *, orders: int = 0) -> K
 
     Rounds that a buyer does not use are dearer, or as dear: ties are drawn as well. Data are such that the demands at
     the prices are what was drawn, and capacities are their sums. The first buyer demands every good that is offered.
-
-    Parameters
-    ----------
-    orders : int
-        Over how many orders of magnitude the budgets go.
+    Budgets go over so many `orders` of magnitude.
     """
     buyers, resources, rounds = (int(rng.integers(1, most + 1)) for most in (5, 3, 3))
     if kind == STATIC:
@@ -217,8 +203,6 @@ def _market(
     if kind == STATIC:
         utilities: Any = data[:, :, 0]
         if rng.random() < 0.25:
-            from scipy.sparse import csr_array
-
             utilities = csr_array(utilities)
         given = given if given is None else given[:, 0]
         return FisherMarket(utilities, budgets, given)

@@ -9,12 +9,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from ...formulations.arrays import Floats
 from ...formulations.markets.fisher import FisherMarket
 from ...formulations.markets.market import Market
 from ...solvers.result import CLOSED_GAP, Limit, Reason, Result
-from .check import REL_GAP, Check, Failure, Skip
+from .check import REL_GAP, Check, Failure, Skip, noted, same_numbers
 from .limits import solve_in_time
 from .market_draws import KnownMarket, identical_buyers, large_market, one_good_buyers, planted_market, random_market
 
@@ -30,14 +30,14 @@ def optimal(check: Check, kind: str) -> None:
     """Planted equilibria: the gap asked for is certified, and the plan is as good as the planted one."""
     for rng in check.draws(5, 40):
         known = planted_market(rng, kind)
-        _hold(check, _solve(check, known.market), known, REL_GAP)
+        _hold(_solve(check, known.market), known, REL_GAP)
 
 
 def closed_forms(check: Check, kind: str) -> None:
     """Buyers who all want the same, with budgets over twelve orders of magnitude; buyers who want one good each."""
     for rng in check.draws(3, 20):
         for known in (identical_buyers(rng, kind), one_good_buyers(rng, kind)):
-            _hold(check, _solve(check, known.market), known, REL_GAP)
+            _hold(_solve(check, known.market), known, REL_GAP)
 
 
 def gaps(check: Check, kind: str) -> None:
@@ -45,9 +45,9 @@ def gaps(check: Check, kind: str) -> None:
     for rng in check.draws(2, 10):
         known = planted_market(rng, kind)
         for rel_gap in GAPS:
-            _hold(check, _solve(check, known.market, rel_gap=rel_gap), known, rel_gap)
+            _hold(_solve(check, known.market, rel_gap=rel_gap), known, rel_gap)
         absolute = 1e-4 * known.market.total_budget
-        _hold(check, _solve(check, known.market, rel_gap=0.0, abs_gap=absolute), known, 1e-4)
+        _hold(_solve(check, known.market, rel_gap=0.0, abs_gap=absolute), known, 1e-4)
 
 
 def bounds(check: Check, kind: str) -> None:
@@ -69,7 +69,7 @@ def edges(check: Check, kind: str) -> None:
     for rng in check.draws(10, 60):
         market = random_market(rng, kind)
         result = _solve(check, market)
-        _certified(check, result, market, REL_GAP)
+        _certified(result, market, REL_GAP)
         plan = result.require_plan()
         if isinstance(market, FisherMarket) and market.is_sparse is isinstance(plan.allocation, np.ndarray):
             raise Failure(f"the allocation of {market!r} is a {type(plan.allocation).__name__}")
@@ -81,7 +81,7 @@ def wide_budgets(check: Check, kind: str) -> None:
     """Planted equilibria with budgets over twelve orders of magnitude."""
     for rng in check.draws(3, 20):
         known = planted_market(rng, kind, orders=12)
-        _hold(check, _solve(check, known.market), known, REL_GAP)
+        _hold(_solve(check, known.market), known, REL_GAP)
 
 
 def no_time_at_all(check: Check, kind: str) -> None:
@@ -111,8 +111,7 @@ def time_limit(check: Check, kind: str) -> None:
 
 def warm_start(check: Check, kind: str) -> None:
     """From the best plan, from the split by budgets, from a plan beyond capacity: as good, and a warm start note."""
-    if "warm_start" not in check.backend.supported_options:
-        raise Skip("it takes no warm start, and says so")
+    check.needs_warm_start()
     for rng in check.draws(2, 10):
         known = planted_market(rng, kind)
         market, best = known.market, _solve(check, known.market).require_plan()
@@ -121,24 +120,21 @@ def warm_start(check: Check, kind: str) -> None:
         object.__setattr__(beyond, "allocation", 3.0 * split.allocation)
         for start in (best, split, beyond):
             result = _solve(check, market, warm_start=start)
-            _hold(check, result, known, REL_GAP)
-            if not any("warm start" in note for note in result.notes):
-                raise Failure(f"no note says what became of the warm start: {result.notes}")
+            _hold(result, known, REL_GAP)
+            noted(result)
 
 
 def same_seed(check: Check, kind: str) -> None:
     """The same call gives the same allocation, prices, objective and bound, bit by bit."""
-    options: list[dict[str, Any]] = [{}] + ([{"seed": 12345}] if "seed" in check.backend.supported_options else [])
     for rng in check.draws(3, 10):
         market = random_market(rng, kind)
-        for given in options:
+        for given in check.seeds():
             first, second = (_solve(check, market, **given) for _ in range(2))
             one, two = first.require_plan(), second.require_plan()
             for name in ("allocation", "prices"):
                 if _bytes(getattr(one, name)) != _bytes(getattr(two, name)):
                     raise Failure(f"the {name} of two plans of one call differ, with {given or 'the default seed'}")
-            if (first.objective, first.bound) != (second.objective, second.bound):
-                raise Failure(f"two results of one call differ: {first!r}, {second!r}")
+            same_numbers(first, second)
 
 
 def progress(check: Check, kind: str) -> None:
@@ -169,17 +165,17 @@ def _solve(check: Check, market: Market, **options: Any) -> Result[Any]:
     return check.solve(market, **{"time_limit": min(MOST_S, check.time_limit), **options})
 
 
-def _hold(check: Check, result: Result[Any], known: KnownMarket, gap: float) -> None:
+def _hold(result: Result[Any], known: KnownMarket, gap: float) -> None:
     """Hold a result to the known optimum: certified to the gap, no better than it, its bound no lower."""
     market = known.market
     _sides_hold(result, market, known.optimum)
-    _certified(check, result, market, gap)
+    _certified(result, market, gap)
     assert result.objective is not None
     if result.objective < known.optimum - (gap + ROUNDING) * market.total_budget:
         raise Failure(f"objective {result.objective:.12g}; the equilibrium of {market!r} has {known.optimum:.12g}")
 
 
-def _certified(check: Check, result: Result[Any], market: Market, gap: float) -> None:
+def _certified(result: Result[Any], market: Market, gap: float) -> None:
     """Hold a result to a plan within the market and a gap that its own prices close."""
     termination = result.termination
     if result.objective is None or result.residuals is None:
@@ -211,19 +207,11 @@ def _plans(market: Market, rng: np.random.Generator) -> Iterator[Any]:
     """Yield allocations that are no equilibria: the split by budgets, the even one, and random ones."""
     count, goods = market.num_buyers, market.capacities.shape
     shares = [market.budgets / market.total_budget, np.full(count, 1.0 / count)]
-    for share in shares:
-        yield _fitting(market, share.reshape(-1, *([1] * len(goods))) * market.capacities)
-    for _ in range(2):
-        drawn = rng.dirichlet(np.ones(count), size=goods)
-        yield _fitting(market, np.moveaxis(drawn, -1, 0) * market.capacities)
-
-
-def _fitting(market: Market, allocation: Floats) -> Any:
-    if isinstance(market, FisherMarket) and market.is_sparse:
-        from scipy.sparse import csr_array
-
-        return csr_array(allocation)
-    return allocation
+    parts = [share.reshape(-1, *([1] * len(goods))) for share in shares]
+    parts += [np.moveaxis(rng.dirichlet(np.ones(count), size=goods), -1, 0) for _ in range(2)]
+    sparse = isinstance(market, FisherMarket) and market.is_sparse
+    for part in parts:
+        yield csr_array(part * market.capacities) if sparse else part * market.capacities
 
 
 def _welfare(market: Market, allocation: Any) -> float:

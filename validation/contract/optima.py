@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -72,8 +71,10 @@ def enumerated_optima(check: Check, wanted: ProblemClass) -> None:
 
 def bounds(check: Check, wanted: ProblemClass) -> None:
     """The bound is never on the wrong side of the optimum, and the gap is within what was asked, tight or loose."""
+    draw = enumerated if wanted in INTEGER else planted
     for rng in check.draws(3):
-        for known in _small(rng, wanted):
+        for sense in senses(wanted):
+            known = draw(rng, wanted, sense)
             for rel_gap in GAPS:
                 asked = max(rel_gap, FINEST_LOG_GAP) if wanted in LOGARITHMIC else rel_gap
                 check.optimum(known, rel_gap=asked)
@@ -116,7 +117,10 @@ def dual_signs(check: Check, wanted: ProblemClass) -> None:
 
 def markets(check: Check, wanted: ProblemClass) -> None:
     """Two buyers with exact equilibria: their welfare, and as far as duals are given the prices."""
-    for known in _markets(check):
+    for rng in check.draws(3, 20):
+        goods = int(rng.integers(1, 5))
+        budgets, worth = rng.integers(1, 6, 2), rng.integers(1, 8, (2, goods))
+        known = two_buyers(budgets.tolist(), worth.tolist())
         result = check.optimum(known, rel_gap=MARKET_GAP)
         if result.duals is not None:
             assert known.duals is not None
@@ -125,13 +129,6 @@ def markets(check: Check, wanted: ProblemClass) -> None:
             allowed = 3.0 * math.sqrt(MARKET_GAP) * budget
             if np.abs(prices - known.duals).max() > allowed:
                 raise Failure(f"prices {prices.tolist()} instead of {known.duals.tolist()}")
-
-
-def _markets(check: Check) -> Iterator[Known]:
-    for rng in check.draws(3, 20):
-        goods = int(rng.integers(1, 5))
-        budgets, worth = rng.integers(1, 6, 2), rng.integers(1, 8, (2, goods))
-        yield two_buyers(budgets.tolist(), worth.tolist())
 
 
 def closed_forms(check: Check, wanted: ProblemClass) -> None:
@@ -161,11 +158,6 @@ def whole_markets(check: Check, wanted: ProblemClass) -> None:
     """Two buyers and goods in whole units, every allocation looked at."""
     for rng in check.draws(3, 20):
         check.optimum(whole_goods(rng))
-
-
-def _small(rng: np.random.Generator, wanted: ProblemClass) -> Iterator[Known]:
-    for sense in senses(wanted):
-        yield enumerated(rng, wanted, sense) if wanted in INTEGER else planted(rng, wanted, sense)
 
 
 def _fine(wanted: ProblemClass) -> float:

@@ -63,9 +63,8 @@ def own_options(check: Check, kind: Kind) -> None:
     problem, name = sample(check.rng(), kind), check.backend.name
     for own in ({"no_such_option_of_any_solver": 1}, {"": 1}):
         check.refused(problem, f"the own option {own}, which does not exist", backend_options={name: own})
-    other = next(
-        each for each in ("scipy", "highs", "gurobi") if each != name and each not in check.backend.delegates_to
-    )
+    own_names = (name, *check.backend.delegates_to)
+    other = next(each for each in ("scipy", "highs", "gurobi") if each not in own_names)
     check.refused(problem, "options of another backend", backend_options={other: {"presolve": "off"}})
 
 
@@ -156,14 +155,9 @@ def captured() -> Iterator[Callable[[], str]]:
             with os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace") as python, redirect_stdout(python):
                 yield lambda: text
         finally:
-            _flush_libraries()
+            with suppress(OSError, TypeError, AttributeError):
+                ctypes.CDLL(None).fflush(None)  # the C library writes what it holds back, where it can be asked
             os.dup2(saved, 1)
             os.close(saved)
             file.seek(0)
             text = file.read().decode(errors="replace").strip()
-
-
-def _flush_libraries() -> None:
-    """Let the C library write what it holds back, where it can be asked."""
-    with suppress(OSError, TypeError, AttributeError):
-        ctypes.CDLL(None).fflush(None)

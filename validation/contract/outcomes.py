@@ -11,7 +11,7 @@ import numpy as np
 from ...formulations.program.builder import ProgramBuilder
 from ...formulations.program.data import ProblemClass
 from ...formulations.program.model import Program
-from ...solvers.result import Reason
+from ...solvers.result import Limit, Reason
 from .check import Check, Failure
 from .programs import LOGARITHMIC, SHARE_GAIN, dense, known, senses
 
@@ -102,11 +102,10 @@ def fixed_columns(check: Check, wanted: ProblemClass) -> None:
     """Lower bound and upper bound alike: for one column, and for all."""
     for sense in senses(wanted):
         best = 3.0 * 2 + 4 if sense == "max" else 3.0 * 2 + 1
-        some = known(
+        check.optimum(known(
             wanted, sense, [3.0, 1.0], [[2.0, 1.0]], optimum=best, rate=5.0,
             lower=[2.0, 1.0], upper=[2.0, 9.0], at_most=8.0,
-        )  # fmt: skip
-        check.optimum(some)
+        ))  # fmt: skip
         every = known(
             wanted, sense, [3.0, -1.0], [[1.0, 1.0]], optimum=-11.0, rate=4.0,
             lower=[-3.0, 2.0], upper=[-3.0, 2.0], at_least=-9.0,
@@ -121,32 +120,28 @@ def negative_integers(check: Check, wanted: ProblemClass) -> None:
     for sense in senses(wanted):
         # 3 x + 2 y within [-13, -9.5], x and y in [-5, -1]: at best -10 of a maximisation, -13 of a minimisation.
         best = -10.0 if sense == "max" else -13.0
-        program = known(
+        check.optimum(known(
             wanted, sense, [3.0, 2.0], [[3.0, 2.0]], optimum=best + 1.0, rate=3.0, offset=1.0,
             lower=-5.0, upper=-1.0, at_least=-13.0, at_most=-9.5,
-        )  # fmt: skip
-        check.optimum(program)
-        fractional = known(
+        ))  # fmt: skip
+        check.optimum(known(
             wanted, sense, [1.0], [[2.0]], optimum=-2.0 if sense == "max" else -4.0, rate=1.0,
             lower=-9.0, upper=0.0, at_least=-9.0, at_most=-3.0,
-        )  # fmt: skip
-        check.optimum(fractional)
+        ))  # fmt: skip
 
 
 def row_ranges(check: Check, wanted: ProblemClass) -> None:
     """Rows with two sides, either of them active; and a range of one point, an equation."""
     for sense in senses(wanted):
         best = 3.0 if sense == "max" else 2.0
-        both = known(
+        check.optimum(known(
             wanted, sense, [1.0, 1.0], [[1.0, 1.0], [1.0, -1.0]], optimum=best, rate=2.0,
             upper=9.0, at_least=[2.0, -1.0], at_most=[3.0, 1.0],
-        )  # fmt: skip
-        check.optimum(both)
-        point = known(
+        ))  # fmt: skip
+        check.optimum(known(
             wanted, sense, [1.0, 2.0], [[1.0, 1.0], [0.0, 1.0]], optimum=8.0 if sense == "max" else 6.0, rate=4.0,
             upper=9.0, at_least=[5.0, 1.0], at_most=[5.0, 3.0],
-        )  # fmt: skip
-        check.optimum(point)
+        ))  # fmt: skip
 
 
 def empty_row(check: Check, wanted: ProblemClass) -> None:
@@ -154,11 +149,10 @@ def empty_row(check: Check, wanted: ProblemClass) -> None:
     for sense in senses(wanted):
         best = 2.0 if sense == "max" else 1.0
         rows = [[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]]
-        held = known(
+        check.optimum(known(
             wanted, sense, [1.0, 1.0], rows, optimum=best, rate=2.0, upper=9.0,
             at_least=[-1.0, 1.0, -math.inf], at_most=[0.0, 2.0, math.inf],
-        )  # fmt: skip
-        check.optimum(held)
+        ))  # fmt: skip
         broken = dense(wanted, sense, [1.0, 1.0], rows[:2], upper=9.0, at_least=[1.0, 1.0], at_most=[2.0, 2.0])
         check.infeasible(check.solve(broken), broken)
 
@@ -172,11 +166,10 @@ def degenerate(check: Check, wanted: ProblemClass) -> None:
         cost = check.rng(sense == "max").integers(0, 3, (size, size))
         totals = [int(cost[np.arange(size), each].sum()) for each in permutations(range(size))]
         best = max(totals) if sense == "max" else min(totals)
-        program = known(
+        check.optimum(known(
             wanted, sense, cost.ravel(), rows, optimum=float(best + 1), rate=2.0 * size * size, offset=1.0,
             upper=1.0, at_least=1.0, at_most=1.0,
-        )  # fmt: skip
-        check.optimum(program)
+        ))  # fmt: skip
 
 
 def equality_knapsack_without_time(check: Check, wanted: ProblemClass) -> None:
@@ -202,7 +195,7 @@ def _hurried(check: Check, program: Program, reached: float) -> None:
     termination = result.termination
     if termination.reason not in (Reason.NO_SOLUTION_FOUND, Reason.FEASIBLE, Reason.OPTIMAL):
         raise Failure(f"{termination} at time_limit=0, of a program that has a plan")
-    if termination.reason is not Reason.OPTIMAL and getattr(termination.limit, "name", "") != "TIME":
+    if termination.reason is not Reason.OPTIMAL and termination.limit is not Limit.TIME:
         raise Failure(f"{termination} at time_limit=0: the limit is TIME")
     if reached - result.bound > 1e-6 * max(1.0, abs(reached)):
         raise Failure(f"bound {result.bound:.12g} at time_limit=0 is below a plan of {reached:.12g}")

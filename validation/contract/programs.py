@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...formulations.arrays import Floats
+from ...formulations.arrays import Floats, Indices
 from ...formulations.program.builder import ProgramBuilder
 from ...formulations.program.data import ProblemClass, Sense
 from ...formulations.program.model import Program
@@ -28,16 +28,11 @@ SHARE_GAIN, SHARE_RATE = 2.0 * math.log(4.0), 0.5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Known:
-    """A program and what is known of its optimum.
+    """A program and what is known of its optimum; None: no point is feasible.
 
-    Attributes
-    ----------
-    optimum : float or None
-        None: no point is feasible.
-    rate : float
-        Most that the objective gains per unit of violation of every bound and row: the sum of the absolute duals.
-    duals, reduced_costs : ndarray of float or None
-        By row and column, unique: change of the optimum per unit of the active side.
+    `rate` is the most that the objective gains per unit of violation of every bound and row: the sum of the absolute
+    duals. Duals and reduced costs, by row and column, are unique: the change of the optimum per unit of the active
+    side.
     """
 
     program: Program
@@ -46,53 +41,31 @@ class Known:
     duals: Floats | None = None
     reduced_costs: Floats | None = None
 
-    @property
-    def problem(self) -> Program:
-        """The program."""
-        return self.program
-
 
 def senses(wanted: ProblemClass) -> tuple[Sense, ...]:
     """Return the senses that a program of this class can have."""
     return ("max",) if wanted in LOGARITHMIC else ("max", "min")
 
 
-def sign_of(program: Program) -> float:
-    """Return 1.0 for a maximisation, -1.0 for a minimisation."""
-    return 1.0 if program.sense == "max" else -1.0
-
-
 def dense(
-    wanted: ProblemClass,
-    sense: Sense,
-    cost: ArrayLike,
-    rows: ArrayLike = (),
-    *,
-    at_least: ArrayLike = -np.inf,
-    at_most: ArrayLike = np.inf,
-    lower: ArrayLike = 0.0,
-    upper: ArrayLike = np.inf,
-    whole: ArrayLike = True,
-    offset: float = 0.0,
-    gap_unit: float | None = None,
-) -> Program:
+    wanted: ProblemClass, sense: Sense, cost: ArrayLike, rows: ArrayLike = (), *, at_least: ArrayLike = -np.inf,
+    at_most: ArrayLike = np.inf, lower: ArrayLike = 0.0, upper: ArrayLike = np.inf, offset: float = 0.0,
+) -> Program:  # fmt: skip
     """Return a program of the wanted class from a dense matrix, its columns in the block "x", its rows in "row".
 
-    `whole` says which columns are integer where the class has integers. A class with logarithms gets one more column,
-    "share", which adds :data:`SHARE_GAIN` to the optimum and changes nothing else.
+    All columns are integer where the class has integers. A class with logarithms gets one more column, "share", which
+    adds :data:`SHARE_GAIN` to the optimum and changes nothing else.
     """
     cost, matrix = np.asarray(cost, dtype=np.float64), np.asarray(rows, dtype=np.float64)
     build = ProgramBuilder(sense=sense)
-    x = build.add_columns("x", cost.shape, lower=lower, upper=upper, integer=whole if wanted in INTEGER else False)
+    x = build.add_columns("x", cost.shape, lower=lower, upper=upper, integer=wanted in INTEGER)
     if len(matrix):
-        used = np.nonzero(matrix)
-        terms = [(used[0], x[used[1]], matrix[used])]
-        build.add_rows("row", (len(matrix),), terms=terms, lower=at_least, upper=at_most)
+        _add_matrix(build, x, matrix, at_least, at_most)
     build.set_objective([(x, cost)], offset=offset)
     if wanted in LOGARITHMIC:
         share = build.add_columns("share", (1,), upper=3.0)
         build.add_logs([2.0], terms=[(0, share, 1.0)], offsets=1.0)
-    return build.program(gap_unit=gap_unit)
+    return build.program()
 
 
 def known(
@@ -118,14 +91,8 @@ def planted(
     """Draw a program around a point and multipliers that satisfy the optimality conditions, both unique.
 
     Rows are equations, ranges, one-sided, active or slack; columns at either bound or between. An integer program has
-    a relaxation of whole numbers.
-
-    Parameters
-    ----------
-    scaled : bool
-        Whether columns take values up to 1e6, coefficients go from 1e-6 to 1e3, and costs to 1e6.
-    endless : bool
-        Whether the columns between have infinite bounds, on one side or on both.
+    a relaxation of whole numbers. In a `scaled` one columns take values up to 1e6, coefficients go from 1e-6 to 1e3,
+    and costs to 1e6; in an `endless` one the columns between have infinite bounds, on one side or on both.
     """
     columns, slack = int(rng.integers(2, 6)), int(rng.integers(0, 3))
     active = int(rng.integers(1, columns + 1))
@@ -163,14 +130,8 @@ def planted(
     whole = (rng.random(columns) < 0.7) & (wanted in INTEGER)
     whole[0] = wanted in INTEGER
     build = ProgramBuilder(sense=sense)
-    x = build.add_columns(
-        "x", (columns,), lower=values - gap_below, upper=values + gap_above, integer=whole
-    )  # fmt: skip
-    used = np.nonzero(matrix)
-    build.add_rows(
-        "row", (len(matrix),), terms=[(used[0], x[used[1]], matrix[used])],
-        lower=activity - weight * row_below, upper=activity + weight * row_above,
-    )  # fmt: skip
+    x = build.add_columns("x", (columns,), lower=values - gap_below, upper=values + gap_above, integer=whole)
+    _add_matrix(build, x, matrix, activity - weight * row_below, activity + weight * row_above)
     cost = matrix.T @ duals + reduced
     if wanted in LOGARITHMIC:
         inside, weights = _whole(rng, 3, (2, columns)) / size, rng.integers(1, 5, 2).astype(np.float64)
@@ -200,8 +161,7 @@ def enumerated(rng: np.random.Generator, wanted: ProblemClass, sense: Sense) -> 
 
     build = ProgramBuilder(sense=sense)
     x = build.add_columns("x", (columns,), lower=lower, upper=lower + spread, integer=True)
-    used = np.nonzero(matrix)
-    build.add_rows("row", (rows,), terms=[(used[0], x[used[1]], matrix[used])], lower=low, upper=high)
+    _add_matrix(build, x, matrix, low, high)
     build.set_objective([(x, _whole(rng, 9, columns))], offset=float(rng.integers(-9, 10)))
     if wanted in LOGARITHMIC:
         inside = _whole(rng, 3, (2, columns))
@@ -212,11 +172,8 @@ def enumerated(rng: np.random.Generator, wanted: ProblemClass, sense: Sense) -> 
     feasible = points[((activity >= low) & (activity <= high)).all(axis=1)]
     best = max if sense == "max" else min
     found = best((program.objective_at(each) for each in feasible), default=None)
-    return (
-        Known(program=program, optimum=None)
-        if found is None
-        else _away_from_zero(Known(program=program, optimum=0.0), found)
-    )
+    known = Known(program=program, optimum=None)
+    return known if found is None else _away_from_zero(known, found)
 
 
 def knapsack(rng: np.random.Generator, wanted: ProblemClass, items: int = 24) -> Known:
@@ -249,8 +206,6 @@ def hard_knapsack(rng: np.random.Generator, wanted: ProblemClass) -> Program:
 def market_split(rng: np.random.Generator, wanted: ProblemClass) -> tuple[Program, dict[str, Floats]]:
     """Draw equations over 0/1 columns around a point, and return both: no solver finds such a point soon.
 
-    References
-    ----------
     Cornuejols and Dawande, "A class of hard small 0-1 programs", IPCO 1998.
     """
     rows, columns = 5, 40
@@ -305,10 +260,13 @@ def whole_goods(rng: np.random.Generator) -> Known:
     build.add_logs(budgets, terms=[(np.arange(2)[:, None], x, worth)], offsets=[1.0, 0.0])
     program = build.program()
     shares = (np.array(share, dtype=np.float64) for share in product(*(range(each + 1) for each in supply)))
-    return Known(
-        program=program,
-        optimum=max(program.objective_at(np.concatenate([share, supply - share])) for share in shares),
-    )
+    optimum = max(program.objective_at(np.concatenate([share, supply - share])) for share in shares)
+    return Known(program=program, optimum=optimum)
+
+
+def _add_matrix(build: ProgramBuilder, x: Indices, matrix: Floats, low: ArrayLike, high: ArrayLike) -> None:
+    used = np.nonzero(matrix)  # zeros are left out
+    build.add_rows("row", (len(matrix),), terms=[(used[0], x[used[1]], matrix[used])], lower=low, upper=high)
 
 
 def _away_from_zero(known: Known, optimum: float) -> Known:

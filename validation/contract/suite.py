@@ -13,13 +13,7 @@ from ...formulations.text import columns_text, nearest_name
 from ...solvers.backend import Backend
 from ...solvers.registry import find_backend
 from ...solvers.selection import reads
-from . import formulations as contract_formulations
-from . import limits as contract_limits
-from . import markets as contract_markets
-from . import optima as contract_optima
-from . import options as contract_options
-from . import outcomes as contract_outcomes
-from . import windows as contract_windows
+from . import formulations, limits, markets, optima, options, outcomes, windows
 from .check import Check, Failure, Skip
 from .formulations import FORMULATIONS
 from .market_draws import MARKETS
@@ -39,16 +33,9 @@ class ContractBroken(EquipoiseError, AssertionError):  # noqa: N818
 
 @dataclass(frozen=True)
 class Case:
-    """One case of the contract.
+    """One case of the contract: its topic in a few words, and the kind of problem that a backend must read for it.
 
-    Attributes
-    ----------
-    topic : str
-        The topic, in a few words.
-    kind : ProblemClass or str
-        What a backend must read for it: a class of programs, or a formulation by name.
-    run : callable
-        Given the check and the kind, raises Failure or Skip.
+    `run`, given the check and the kind, raises Failure or Skip.
     """
 
     topic: str
@@ -73,13 +60,7 @@ class ContractRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ContractReport:
-    """What became of every case; prints as a table.
-
-    Attributes
-    ----------
-    backend, version : str
-    rows : tuple of ContractRow
-    """
+    """What became of every case; prints as a table."""
 
     backend: str
     version: str
@@ -120,7 +101,9 @@ class ContractReport:
                 reasons.setdefault(row.detail, []).append(row.case)
         parts = [columns_text([("case", *kinds), *lines])] if kinds else []
         parts += [f"failed: {row.case}: {row.detail}" for row in self.failures]
-        parts += [f"skipped: {_listed(cases)}: {reason}" for reason, cases in reasons.items()]
+        for reason, cases in reasons.items():
+            listed = ", ".join(cases) if len(cases) <= MOST_NAMED else f"{len(cases)} cases"
+            parts.append(f"skipped: {listed}: {reason}")
         return "\n".join([*parts, self.summary])
 
 
@@ -178,9 +161,8 @@ def check_backend(
         if on_case is not None:
             on_case(row)
     if cases is None:
-        rows += [
-            _skipped(f"optimal-{name}", "no generator of such problems") for name in _untested_formulations(tested)
-        ]
+        untested = tested.formulations - {case.kind for case in CASES if isinstance(case.kind, str)}
+        rows += [_skipped(f"optimal-{name}", "no generator of such problems") for name in sorted(untested)]
     return ContractReport(backend=tested.name, version=found.version, rows=tuple(rows))
 
 
@@ -195,11 +177,6 @@ def chosen_cases(names: Iterable[str] | None = None) -> tuple[Case, ...]:
             near = nearest_name(name, known)
             raise InvalidInput("cases", name, "no such case" + (f": did you mean {near!r}?" if near else ""))
     return tuple(case for case in CASES if case.name in wanted or case.topic in wanted)
-
-
-def applicable_cases(backend: Backend) -> tuple[Case, ...]:
-    """Return the cases of the kinds that the backend reads, whether it can run here or not."""
-    return tuple(case for case in CASES if not _reason_not_read(backend, case.kind))
 
 
 def _run(case: Case, check: Check) -> ContractRow:
@@ -232,14 +209,6 @@ def _reason_not_read(backend: Backend, kind: Kind) -> str:
     return f"it cannot state {kind.value} programs"
 
 
-def _untested_formulations(backend: Backend) -> list[str]:
-    return sorted(backend.formulations - {case.kind for case in CASES if isinstance(case.kind, str)})
-
-
-def _listed(cases: list[str]) -> str:
-    return ", ".join(cases) if len(cases) <= MOST_NAMED else f"{len(cases)} cases"
-
-
 def _label(kind: Kind) -> str:
     return kind if isinstance(kind, str) else kind.value
 
@@ -248,67 +217,67 @@ def _label(kind: Kind) -> str:
 DIRECTLY: tuple[Kind, ...] = (*EVERY, WINDOW, *MARKETS, *FORMULATIONS)
 # Topic, case, and the kinds of problem it is run on.
 _TABLE: tuple[tuple[str, Callable[[Check, Any], None], tuple[Kind, ...]], ...] = (
-    ("optimal", contract_outcomes.optimal, EVERY),
-    ("infeasible", contract_outcomes.infeasible, EVERY),
-    ("infeasible-by-integrality", contract_outcomes.infeasible_by_integrality, INTEGER),
-    ("unbounded", contract_outcomes.unbounded, EVERY),
-    ("no-columns", contract_outcomes.no_columns, (ProblemClass.LP,)),
-    ("no-rows", contract_outcomes.no_rows, EVERY),
-    ("free-columns", contract_outcomes.free_columns, EVERY),
-    ("fixed-columns", contract_outcomes.fixed_columns, EVERY),
-    ("negative-integers", contract_outcomes.negative_integers, INTEGER),
-    ("row-ranges", contract_outcomes.row_ranges, EVERY),
-    ("empty-row", contract_outcomes.empty_row, EVERY),
-    ("degenerate", contract_outcomes.degenerate, EVERY),
-    ("no-time", contract_outcomes.no_time_at_all, EVERY),
-    ("no-time-equality", contract_outcomes.equality_knapsack_without_time, INTEGER),
-    ("planted", contract_optima.planted_optima, EVERY),
-    ("planted-endless", contract_optima.endless_columns, EVERY),
-    ("enumerated", contract_optima.enumerated_optima, INTEGER),
-    ("badly-scaled", contract_optima.badly_scaled, EVERY),
-    ("bounds", contract_optima.bounds, EVERY),
-    ("duals", contract_optima.duals, CONTINUOUS),
-    ("dual-signs", contract_optima.dual_signs, CONTINUOUS),
-    ("closed-forms", contract_optima.closed_forms, (ProblemClass.LOG,)),
-    ("markets", contract_optima.markets, (ProblemClass.LOG,)),
-    ("whole-markets", contract_optima.whole_markets, (ProblemClass.MILOG,)),
-    ("time-limit", contract_limits.time_limit, INTEGER),
-    ("no-time-hard", contract_limits.no_time_when_hard, INTEGER),
-    ("bound-in-time", contract_limits.bound_within_the_limit, INTEGER),
-    ("gaps", contract_limits.gaps, INTEGER),
-    ("zero-optimum", contract_limits.zero_optimum, (ProblemClass.LP, ProblemClass.MILP)),
-    ("feasibility", contract_options.feasibility, EVERY),
-    ("warm-start", contract_limits.warm_start, INTEGER),
-    ("warm-start", contract_limits.continuous_warm_start, CONTINUOUS),
-    ("warm-start-used", contract_limits.warm_start_is_used, INTEGER),
-    ("same-seed", contract_limits.same_seed, EVERY),
-    ("progress", contract_limits.progress, INTEGER),
-    ("optional-options", contract_options.optional_options, DIRECTLY),
-    ("own-options", contract_options.own_options, DIRECTLY),
-    ("said-twice", contract_options.said_twice, DIRECTLY),
-    ("isolated", contract_options.isolated, DIRECTLY),
-    ("threads", contract_options.threads, DIRECTLY),
-    ("log", contract_options.log, DIRECTLY),
-    ("optimal", contract_windows.optimal, (WINDOW,)),
-    ("bounds", contract_windows.bounds, (WINDOW,)),
-    ("no-time", contract_windows.no_time_at_all, (WINDOW,)),
-    ("warm-start", contract_windows.warm_start, (WINDOW,)),
-    ("same-seed", contract_windows.same_seed, (WINDOW,)),
-    ("optimal", contract_formulations.optimal, FORMULATIONS),
-    ("gaps", contract_formulations.gaps, FORMULATIONS),
-    ("no-time", contract_formulations.no_time_at_all, FORMULATIONS),
-    ("same-seed", contract_formulations.same_seed, FORMULATIONS),
-    ("optimal", contract_markets.optimal, MARKETS),
-    ("closed-forms", contract_markets.closed_forms, MARKETS),
-    ("gaps", contract_markets.gaps, MARKETS),
-    ("bounds", contract_markets.bounds, MARKETS),
-    ("edges", contract_markets.edges, MARKETS),
-    ("wide-budgets", contract_markets.wide_budgets, MARKETS),
-    ("no-time", contract_markets.no_time_at_all, MARKETS),
-    ("time-limit", contract_markets.time_limit, MARKETS),
-    ("warm-start", contract_markets.warm_start, MARKETS),
-    ("same-seed", contract_markets.same_seed, MARKETS),
-    ("progress", contract_markets.progress, MARKETS),
+    ("optimal", outcomes.optimal, EVERY),
+    ("infeasible", outcomes.infeasible, EVERY),
+    ("infeasible-by-integrality", outcomes.infeasible_by_integrality, INTEGER),
+    ("unbounded", outcomes.unbounded, EVERY),
+    ("no-columns", outcomes.no_columns, (ProblemClass.LP,)),
+    ("no-rows", outcomes.no_rows, EVERY),
+    ("free-columns", outcomes.free_columns, EVERY),
+    ("fixed-columns", outcomes.fixed_columns, EVERY),
+    ("negative-integers", outcomes.negative_integers, INTEGER),
+    ("row-ranges", outcomes.row_ranges, EVERY),
+    ("empty-row", outcomes.empty_row, EVERY),
+    ("degenerate", outcomes.degenerate, EVERY),
+    ("no-time", outcomes.no_time_at_all, EVERY),
+    ("no-time-equality", outcomes.equality_knapsack_without_time, INTEGER),
+    ("planted", optima.planted_optima, EVERY),
+    ("planted-endless", optima.endless_columns, EVERY),
+    ("enumerated", optima.enumerated_optima, INTEGER),
+    ("badly-scaled", optima.badly_scaled, EVERY),
+    ("bounds", optima.bounds, EVERY),
+    ("duals", optima.duals, CONTINUOUS),
+    ("dual-signs", optima.dual_signs, CONTINUOUS),
+    ("closed-forms", optima.closed_forms, (ProblemClass.LOG,)),
+    ("markets", optima.markets, (ProblemClass.LOG,)),
+    ("whole-markets", optima.whole_markets, (ProblemClass.MILOG,)),
+    ("time-limit", limits.time_limit, INTEGER),
+    ("no-time-hard", limits.no_time_when_hard, INTEGER),
+    ("bound-in-time", limits.bound_within_the_limit, INTEGER),
+    ("gaps", limits.gaps, INTEGER),
+    ("zero-optimum", limits.zero_optimum, (ProblemClass.LP, ProblemClass.MILP)),
+    ("feasibility", options.feasibility, EVERY),
+    ("warm-start", limits.warm_start, INTEGER),
+    ("warm-start", limits.continuous_warm_start, CONTINUOUS),
+    ("warm-start-used", limits.warm_start_is_used, INTEGER),
+    ("same-seed", limits.same_seed, EVERY),
+    ("progress", limits.progress, INTEGER),
+    ("optional-options", options.optional_options, DIRECTLY),
+    ("own-options", options.own_options, DIRECTLY),
+    ("said-twice", options.said_twice, DIRECTLY),
+    ("isolated", options.isolated, DIRECTLY),
+    ("threads", options.threads, DIRECTLY),
+    ("log", options.log, DIRECTLY),
+    ("optimal", windows.optimal, (WINDOW,)),
+    ("bounds", windows.bounds, (WINDOW,)),
+    ("no-time", windows.no_time_at_all, (WINDOW,)),
+    ("warm-start", windows.warm_start, (WINDOW,)),
+    ("same-seed", windows.same_seed, (WINDOW,)),
+    ("optimal", formulations.optimal, FORMULATIONS),
+    ("gaps", formulations.gaps, FORMULATIONS),
+    ("no-time", formulations.no_time_at_all, FORMULATIONS),
+    ("same-seed", formulations.same_seed, FORMULATIONS),
+    ("optimal", markets.optimal, MARKETS),
+    ("closed-forms", markets.closed_forms, MARKETS),
+    ("gaps", markets.gaps, MARKETS),
+    ("bounds", markets.bounds, MARKETS),
+    ("edges", markets.edges, MARKETS),
+    ("wide-budgets", markets.wide_budgets, MARKETS),
+    ("no-time", markets.no_time_at_all, MARKETS),
+    ("time-limit", markets.time_limit, MARKETS),
+    ("warm-start", markets.warm_start, MARKETS),
+    ("same-seed", markets.same_seed, MARKETS),
+    ("progress", markets.progress, MARKETS),
 )
 
 #: Every case of the contract, in the order in which they run.

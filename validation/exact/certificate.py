@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
 from ...formulations.arrays import Floats
 from ...formulations.errors import InvalidInput, UnsupportedProblem
@@ -20,7 +21,8 @@ from ...formulations.markets.market import Market
 from ...formulations.markets.volatile import VolatileFisherMarket
 from ..certificates.check_result import CheckResult, Witness
 from ..certificates.market_state import MarketState
-from .market import Edge, ExactMarket, Forest, exact_market, forest, prices_of, purchases
+from .flow import Edge
+from .market import ExactMarket, Forest, exact_market, forest, prices_of, purchases
 from .pivots import pivoted
 
 STATEMENT = "an exact equilibrium, in rationals"
@@ -79,11 +81,8 @@ class ExactEquilibrium:
         for edge, amount in self.allocation.items():
             flat[edge] = float(amount)
         prices = np.array([float(price) for price in self.prices]).reshape(shape)
-        allocation: Any = flat.reshape((count, *shape))
-        if isinstance(self.market, FisherMarket) and self.market.is_sparse:
-            from scipy.sparse import csr_array
-
-            allocation = csr_array(flat)
+        sparse = isinstance(self.market, FisherMarket) and self.market.is_sparse
+        allocation: Any = csr_array(flat) if sparse else flat.reshape((count, *shape))
         return self.market.equilibrium(allocation, prices)
 
     def __repr__(self) -> str:
@@ -161,11 +160,13 @@ def exact_certificate(
     x: Any = given.allocation if given.allocation.ndim == 2 else given.allocation.reshape(market.num_buyers, -1)
     attempts, reason = 0, "the allocation gives a wanted good to nobody"
     supports = list(_supports(linear, x, given.prices.ravel()))
-    for support in chain(supports, _near(exact, supports)):
+    most = PIVOTS_EACH * (len(exact.budgets) + len(exact.capacities))
+    near = (pivoted(exact, support, most) for support in supports[:MOST_PIVOTED])
+    for support in chain(supports, filter(None, near)):
         attempts += 1
         found, reason = _closed(exact, support)
         if found is not None:
-            return _answer(market, exact, given, *found, attempts)
+            return _answer(exact, given, *found, attempts)
     check_result = given.check_result(STATEMENT, SOURCE, np.inf, 0.0, Witness(words=reason), False)
     return ExactEquilibrium(
         prices=(), allocation={}, check_result=check_result, reason=reason, attempts=attempts, market=market
@@ -191,25 +192,17 @@ def _supports(market: FisherMarket, allocation: Any, prices: Floats) -> Iterator
         order = order[np.isfinite(flow[order]) if score is flow else near[order]]
         cuts += _cuts(list(zip(buyer[order].tolist(), good[order].tolist(), strict=True)), score[order], market)
     for _, support in sorted(cuts, key=lambda cut: -cut[0])[:MOST_CUTS]:
-        key = tuple(sorted(tuple(sorted(tree)) for tree in support.trees))
+        key = tuple(sorted(tuple(sorted(tree)) for tree in support))
         if key not in seen:
             seen.add(key)
             yield support
-
-
-def _near(market: ExactMarket, supports: list[Forest]) -> Iterator[Forest]:
-    """Yield the forests to which pivots lead from the likeliest supports."""
-    for support in supports[:MOST_PIVOTED]:
-        found = pivoted(market, support, PIVOTS_EACH * (len(market.budgets) + len(market.capacities)))
-        if found is not None:
-            yield found
 
 
 def _cuts(edges: list[Edge], score: Floats, market: FisherMarket) -> list[tuple[float, Forest]]:
     """Return the forests of the first edges that reach everyone, each with the step in the score after it."""
     whole = forest(edges, market.num_buyers)
     rank = {edge: position for position, edge in enumerate(edges)}
-    merges = sorted(rank[edge] for tree in whole.trees for edge in tree)
+    merges = sorted(rank[edge] for tree in whole for edge in tree)
     buyers, goods = np.zeros(market.num_buyers, dtype=bool), ~market.in_demand
     found = []
     for at, position in enumerate(merges):
@@ -227,7 +220,7 @@ def _closed(market: ExactMarket, support: Forest) -> tuple[tuple[list[Fraction],
     if prices is None:
         return None, "the support leaves out a wanted good"
     tight = market.tight(prices)
-    for tree in support.trees:
+    for tree in support:
         for buyer, good in tree:
             if good not in tight[buyer]:
                 return None, f"at the prices of the support, buyer {buyer} would rather not buy good {good}"
@@ -238,14 +231,10 @@ def _closed(market: ExactMarket, support: Forest) -> tuple[tuple[list[Fraction],
 
 
 def _answer(
-    market: Market,
-    exact: ExactMarket,
-    given: MarketState,
-    prices: list[Fraction],
-    paid: dict[Edge, Fraction],
-    attempts: int,
+    exact: ExactMarket, given: MarketState, prices: list[Fraction], paid: dict[Edge, Fraction], attempts: int
 ) -> ExactEquilibrium:
     """Return the equilibrium after a check of every condition that is independent of the search."""
+    market = given.market
     allocation = {(buyer, good): amount / prices[good] for (buyer, good), amount in paid.items()}
     reason = fault(exact, prices, allocation)
     with np.errstate(all="ignore"):
@@ -257,13 +246,9 @@ def _answer(
         witness=Witness(words=reason or words), tolerance=0.0,
     )  # fmt: skip
     return ExactEquilibrium(
-        prices=tuple(prices),
-        allocation=allocation,
-        check_result=check_result,
-        reason=reason,
-        attempts=attempts,
+        prices=tuple(prices), allocation=allocation, check_result=check_result, reason=reason, attempts=attempts,
         market=market,
-    )
+    )  # fmt: skip
 
 
 def fault(market: ExactMarket, prices: Sequence[Fraction], allocation: dict[Edge, Fraction]) -> str:

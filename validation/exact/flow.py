@@ -13,24 +13,9 @@ def max_flow(
 ) -> dict[Edge, int]:
     """Return a maximal flow from buyers to goods, within the supply of each buyer and the demand of each good.
 
-    Parameters
-    ----------
-    supply : sequence of int
-        The supply of each buyer, at least 0.
-    demand : sequence of int
-        The demand of each good, at least 0.
-    allowed : sequence of set of int
-        By buyer, the goods that it may send to, any amount.
-    start : mapping of (buyer, good) to int, optional
-        Positive amounts on allowed pairs to begin with, as far as supply and demand allow.
+    `allowed` has the goods that each buyer may send to, any amount. To begin with, the positive amounts of `start` on
+    allowed pairs are sent, as far as supply and demand allow. Only positive amounts are returned.
 
-    Returns
-    -------
-    dict of (buyer, good) to int
-        The positive amounts.
-
-    Notes
-    -----
     J. Edmonds and R. Karp, "Theoretical improvements in algorithmic efficiency for network flow problems", Journal of
     the ACM 19, 1972.
     """

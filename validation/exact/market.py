@@ -7,25 +7,23 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from ...formulations.errors import InvalidInput
 from ...formulations.markets.fisher import FisherMarket
-from .flow import max_flow
+from .flow import Edge, max_flow
 
-Edge = tuple[int, int]
+#: Trees of buyers and goods along purchases: in each, the utilities fix the ratios of prices.
+Forest = tuple[tuple[Edge, ...], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExactMarket:
     """A linear market in rationals.
 
-    Attributes
-    ----------
-    utilities : tuple of dict of int to int
-        By buyer, the goods it wants with whole numbers in proportion to their utility: each buyer's unit is its own.
-    budgets : tuple of Fraction
-    capacities : tuple of Fraction
+    `utilities` has by buyer the goods it wants, with whole numbers in proportion to their utility: each buyer's unit is
+    its own.
     """
 
     utilities: tuple[dict[int, int], ...]
@@ -64,15 +62,8 @@ def exact_market(
 ) -> ExactMarket:
     """Return the market's data as rationals: a float is one, whatever it was rounded from.
 
-    Parameters
-    ----------
-    utilities, budgets, capacities : sequence of int or Fraction, optional
-        The numbers that the market's floats are roundings of.
-
-    Raises
-    ------
-    InvalidInput
-        If a number given is not within rounding of the market's.
+    The numbers that the market's floats are roundings of may be given as whole numbers or Fractions; InvalidInput if
+    one is not within rounding of the market's.
     """
     rows: list[dict[int, int]] = []
     table: Any = market.utilities
@@ -91,15 +82,15 @@ def exact_market(
         whole = {good: int(value * unit) for good, value in row.items()}
         common = math.gcd(*whole.values())
         rows.append({good: value // common for good, value in whole.items()})
-    columns = []
-    for name, values, given in (("budgets", market.budgets, budgets), ("capacities", market.capacities, capacities)):
-        columns.append(
-            tuple(
-                _exact(name, value, None if given is None else given[index], (index,))
-                for index, value in enumerate(values.tolist())
-            )
+    columns = {"budgets": (market.budgets, budgets), "capacities": (market.capacities, capacities)}
+    numbers = {
+        name: tuple(
+            _exact(name, value, None if given is None else given[index], (index,))
+            for index, value in enumerate(values.tolist())
         )
-    return ExactMarket(utilities=tuple(rows), budgets=columns[0], capacities=columns[1])
+        for name, (values, given) in columns.items()
+    }
+    return ExactMarket(utilities=tuple(rows), **numbers)
 
 
 def _exact(name: str, value: float, given: Any, index: tuple[int, ...]) -> Fraction:
@@ -112,13 +103,6 @@ def _exact(name: str, value: float, given: Any, index: tuple[int, ...]) -> Fract
     if float(exact) != value:
         raise InvalidInput(name, given, f"the market has {value!r} there", index=index)
     return exact
-
-
-@dataclass(frozen=True)
-class Forest:
-    """Trees of buyers and goods along purchases: in each, the utilities fix the ratios of prices."""
-
-    trees: tuple[tuple[Edge, ...], ...]
 
 
 def forest(edges: Iterable[Edge], num_buyers: int) -> Forest:
@@ -140,7 +124,7 @@ def forest(edges: Iterable[Edge], num_buyers: int) -> Forest:
     trees: dict[int, list[Edge]] = {}
     for edge in kept:
         trees.setdefault(root(edge[0]), []).append(edge)
-    return Forest(tuple(tuple(tree) for tree in trees.values()))
+    return tuple(tuple(tree) for tree in trees.values())
 
 
 def prices_of(market: ExactMarket, given: Forest) -> list[Fraction] | None:
@@ -149,7 +133,7 @@ def prices_of(market: ExactMarket, given: Forest) -> list[Fraction] | None:
     None if a wanted good is in no tree. Along a tree ``p_k/p_l = u_ik/u_il``; its goods cost what its buyers have.
     """
     prices = [Fraction(0)] * len(market.capacities)
-    for tree in given.trees:
+    for tree in given:
         around: dict[int, list[Edge]] = {}
         goods_around: dict[int, list[Edge]] = {}
         for edge in tree:
@@ -199,19 +183,14 @@ def purchases(
 
 
 def payments(market: ExactMarket, given: Forest, prices: Sequence[Fraction]) -> dict[Edge, Fraction]:
-    """Return the one way to spend all budgets along the trees so that all goods sell out; amounts may be negative."""
-    paid: dict[Edge, Fraction] = {}
-    for tree in given.trees:
-        paid.update(_along(market, tree, prices))
-    return paid
+    """Return the one way to spend all budgets along the trees so that all goods sell out; amounts may be negative.
 
-
-def _along(market: ExactMarket, tree: Sequence[Edge], prices: Sequence[Fraction]) -> dict[Edge, Fraction]:
-    """Return the one way to spend all budgets of a tree on its goods, from the leaves inwards; may be negative."""
+    From the leaves of the trees inwards: a node with one pair left determines it.
+    """
     count = len(market.budgets)
     left: dict[int, Fraction] = {}
     neighbours: dict[int, set[int]] = {}
-    for buyer, good in tree:
+    for buyer, good in chain.from_iterable(given):
         left[buyer], left[count + good] = market.budgets[buyer], prices[good] * market.capacities[good]
         neighbours.setdefault(buyer, set()).add(count + good)
         neighbours.setdefault(count + good, set()).add(buyer)

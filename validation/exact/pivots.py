@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Sequence
 from fractions import Fraction
 
-from .market import Edge, ExactMarket, Forest, forest, payments, prices_of
+from .flow import Edge
+from .market import ExactMarket, Forest, forest, payments, prices_of
 
 
 def pivoted(market: ExactMarket, given: Forest, most: int) -> Forest | None:
@@ -17,7 +18,7 @@ def pivoted(market: ExactMarket, given: Forest, most: int) -> Forest | None:
     have. That joins two trees, or closes a cycle, along which money moves until a purchase ends. Nothing promises that
     this ends, but near an equilibrium, where only ties and small purchases are in doubt, it takes a few steps.
     """
-    edges = [edge for tree in given.trees for edge in tree]
+    edges = [edge for tree in given for edge in tree]
     for _ in range(most):
         support = forest(edges, len(market.budgets))
         prices = prices_of(market, support)

@@ -1,4 +1,4 @@
-"""The frame of every paper's experiments: settings, claims, outcomes, and the catalogue that lists them."""
+"""The frame of every paper's experiments: settings, claims, outcomes, their page, and the catalogue that lists them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from ...formulations.checks import as_integer
 from ...formulations.errors import InvalidInput
+from ...formulations.plotting import html
 
 # Called with the number of steps of the experiment that are done, and with their total.
 OnStep = Callable[[int, int], None]
@@ -27,20 +28,10 @@ class Plot(Protocol):
 class ExperimentSettings:
     """The size of an experiment and the seeds of its workloads.
 
-    Parameters
-    ----------
-    jobs : int
-        The number of jobs of a generated workload, at least 4.
-    gpus : int, optional
-        The number of GPUs, at least 8; by default as many per job as in the paper.
-    seed : int
-        The seed of the first workload.
-    repeats : int
-        The number of workloads, of seeds `seed`, `seed + 1`, ...; figures are means over them.
-    data : Path, optional
-        The folder of the shared data sets, for the experiments that need one.
-    on_step : callable, optional
-        Called with the progress of the experiment.
+    There are at least 4 jobs in a generated workload, and at least 8 GPUs; by default as many per job as in the paper.
+    The workloads have the seeds `seed`, `seed + 1`, ..., and figures are means over these `repeats`. `data` is the
+    folder of the shared data sets, for the experiments that need one. `on_step` is called with the progress of the
+    experiment.
     """
 
     jobs: int = 120
@@ -65,16 +56,7 @@ class ExperimentSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class PaperClaim:
-    """A claim of the paper, and whether it holds here.
-
-    Attributes
-    ----------
-    statement : str
-        The claim in our own formulation.
-    holds : bool
-    numbers : str
-        The measured numbers.
-    """
+    """A claim of the paper in our own formulation, whether it holds here, and the measured numbers."""
 
     statement: str
     holds: bool
@@ -83,18 +65,7 @@ class PaperClaim:
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentOutcome:
-    """The rows, claims and plots of one experiment.
-
-    Attributes
-    ----------
-    rows : sequence of mapping
-        The rows of one table.
-    claims : tuple of PaperClaim
-        Empty if the experiment was skipped.
-    plots : tuple of Plot
-    skipped : str
-        The reason why it could not run; empty if it ran.
-    """
+    """The rows of one table, the claims and the plots of one experiment; none if it was `skipped`, for that reason."""
 
     rows: Sequence[Mapping[str, Any]]
     claims: tuple[PaperClaim, ...] = ()
@@ -109,19 +80,10 @@ class ExperimentOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """One experiment of a paper.
+    """One experiment of a paper, by the name under which the command finds it.
 
-    Attributes
-    ----------
-    name : str
-        The name under which the command finds it.
-    title : str
-    module : str
-        The full name of the module that runs it, imported when it runs.
-    function : str
-        The function of that module: from settings to an outcome.
-    label : str
-        The beginning of its heading, such as "Figure 9"; empty if the title is the heading.
+    The function, from settings to an outcome, is of the module of this full name, which is imported when it runs. The
+    label is the beginning of its heading, such as "Figure 9"; empty if the title is the heading.
     """
 
     name: str
@@ -143,18 +105,9 @@ class Experiment:
 
 @dataclass(frozen=True, kw_only=True)
 class PaperExperiments:
-    """The experiments of one paper.
+    """The experiments of one paper by name, with further names as aliases; `paper` is the name as it is printed.
 
-    Attributes
-    ----------
-    paper : str
-        The paper's name as it is printed.
-    experiments : mapping of str to Experiment
-        Every experiment by its name.
-    cluster_gpus : callable
-        Maps settings to the number of GPUs of the cluster.
-    aliases : mapping of str to str
-        Further names of experiments.
+    `cluster_gpus` maps settings to the number of GPUs of the cluster.
     """
 
     paper: str
@@ -168,3 +121,30 @@ class PaperExperiments:
         if chosen not in self.experiments:
             raise InvalidInput("figure", name, f"must be one of {', '.join(self.experiments)}, or all")
         return self.experiments[chosen]
+
+
+def outcome_page(
+    catalogue: PaperExperiments, outcomes: Mapping[str, ExperimentOutcome], settings: ExperimentSettings
+) -> str:
+    """Return a page with the claims, plots and table of every outcome."""
+    return html.render(
+        "validation/experiments/page.html",
+        title=f"{catalogue.paper}'s experiments",
+        lead=f"{settings.jobs} jobs, {catalogue.cluster_gpus(settings)} GPUs, seed {settings.seed}, "
+        f"{settings.repeats} workload(s), where an experiment does not say otherwise.",
+        outcomes=[
+            {
+                "heading": catalogue.experiments[name].heading,
+                "skipped": outcome.skipped,
+                "claims": outcome.claims,
+                "plots": [html.picture(plot.svg()) for plot in outcome.plots],
+                "table": _table(outcome),
+            }
+            for name, outcome in outcomes.items()
+        ],
+    )
+
+
+def _table(outcome: ExperimentOutcome) -> dict[str, Any]:
+    columns = dict.fromkeys(key for row in outcome.rows for key in row)
+    return html.table({str(name): [row.get(name) for row in outcome.rows] for name in columns})

@@ -1,1 +1,1 @@
-"""Slow, independent solutions of small instances, and relations between instances."""
+"""The window by enumeration, and relations between markets."""

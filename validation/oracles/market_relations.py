@@ -8,17 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
-from ...formulations.arrays import Floats
+from ...formulations.arrays import Floats, Indices
 from ...formulations.checks import as_integer, as_integers, as_real, as_reals
 from ...formulations.errors import InvalidInput, UnsupportedProblem
 from ...formulations.markets.equilibrium import Equilibrium
 from ...formulations.markets.fisher import FisherMarket
 from ...formulations.markets.market import Market
 from ...formulations.markets.volatile import VolatileFisherMarket
-
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,19 +82,13 @@ class Related:
         share = np.where(self.goods >= 0, self.parts * self.units, 0.0)
         allocation: Any = (old * share.ravel() * self.portions[:, None]).reshape(-1, *self.goods.shape)
         if isinstance(self.market, FisherMarket) and self.market.is_sparse:
-            from scipy.sparse import csr_array
-
             allocation = csr_array(allocation)
         prices = np.array(self.prices(np.asarray(plan.prices).ravel())).reshape(self.goods.shape)
         return self.market.equilibrium(allocation, prices)
 
 
 def permuted(
-    market: Market,
-    *,
-    buyers: ArrayLike | None = None,
-    goods: ArrayLike | None = None,
-    rounds: ArrayLike | None = None,
+    market: Market, *, buyers: ArrayLike | None = None, goods: ArrayLike | None = None, rounds: ArrayLike | None = None
 ) -> Related:
     """Return the market with its buyers, goods (or resources) and rounds in another order: nothing changes.
 
@@ -144,10 +137,8 @@ def split_buyer(market: Market, buyer: int, share: float = 0.5) -> Related:
     share : float
         The first one's share of the budget, between 0 and 1.
     """
-    buyer, share = _place("buyer", buyer, market.num_buyers), _share(share)
-    portions = np.ones(market.num_buyers + 1)
-    portions[buyer], portions[-1] = share, 1.0 - share
-    return _related(market, buyers=np.append(np.arange(market.num_buyers), buyer), portions=portions)
+    buyers, portions = _split("buyer", buyer, market.num_buyers, share)
+    return _related(market, buyers=buyers, portions=portions)
 
 
 def split_good(market: FisherMarket, good: int, share: float = 0.5) -> Related:
@@ -161,10 +152,8 @@ def split_good(market: FisherMarket, good: int, share: float = 0.5) -> Related:
     """
     if not isinstance(market, FisherMarket):
         raise UnsupportedProblem("split_good is for a FisherMarket; of a VolatileFisherMarket, duplicate_round")
-    good, share = _place("good", good, market.num_goods), _share(share)
-    parts = np.ones(market.num_goods + 1)
-    parts[good], parts[-1] = share, 1.0 - share
-    return _related(market, axes=[np.append(np.arange(market.num_goods), good)], parts=parts)
+    goods, parts = _split("good", good, market.num_goods, share)
+    return _related(market, axes=[goods], parts=parts)
 
 
 def duplicate_round(market: VolatileFisherMarket, round_: int, share: float = 0.5) -> Related:
@@ -177,10 +166,8 @@ def duplicate_round(market: VolatileFisherMarket, round_: int, share: float = 0.
         The first one's share of the capacities, between 0 and 1. It keeps the place, the second comes last.
     """
     _rounds_of(market, "duplicate_round")
-    round_, share = _place("round_", round_, market.num_rounds), _share(share)
-    parts = np.ones(market.num_rounds + 1)
-    parts[round_], parts[-1] = share, 1.0 - share
-    axes = [np.arange(market.num_resources), np.append(np.arange(market.num_rounds), round_)]
+    rounds, parts = _split("round_", round_, market.num_rounds, share)
+    axes = [np.arange(market.num_resources), rounds]
     return _related(market, axes=axes, parts=np.broadcast_to(parts, (market.num_resources, len(parts))))
 
 
@@ -220,16 +207,9 @@ def in_other_money(market: Market, money: float) -> Related:
 
 
 def _related(
-    market: Market,
-    *,
-    buyers: Indices | None = None,
-    portions: Floats | None = None,
-    worth: Floats | None = None,
-    axes: Sequence[Indices] | None = None,
-    parts: Floats | None = None,
-    units: Floats | None = None,
-    money: float = 1.0,
-) -> Related:
+    market: Market, *, buyers: Indices | None = None, portions: Floats | None = None, worth: Floats | None = None,
+    axes: Sequence[Indices] | None = None, parts: Floats | None = None, units: Floats | None = None, money: float = 1.0,
+) -> Related:  # fmt: skip
     """Return the market of chosen buyers and goods; `axes` are indices along each axis of the prices, -1 for new."""
     shape = market.capacities.shape
     buyers = np.arange(market.num_buyers) if buyers is None else buyers
@@ -262,14 +242,9 @@ def _related(
 
 
 def _volatile(
-    market: VolatileFisherMarket,
-    buyers: Indices,
-    worth: Floats,
-    old: tuple[Indices, ...],
-    units: Floats,
-    budgets: Floats,
-    capacities: Floats,
-) -> VolatileFisherMarket:
+    market: VolatileFisherMarket, buyers: Indices, worth: Floats, old: tuple[Indices, ...], units: Floats,
+    budgets: Floats, capacities: Floats,
+) -> VolatileFisherMarket:  # fmt: skip
     """Return a market over rounds with its data in other units; units are 0 for new goods, of no use to anybody."""
     resources, rounds = old
     old_good = (buyers[:, None, None], resources[None], rounds[None])
@@ -296,15 +271,14 @@ def _volatile(
     return replace(market, utilities=weights, productivity=productivity, budgets=budgets, capacities=capacities)
 
 
-def _place(name: str, value: int, size: int) -> int:
-    return as_integer(name, value, minimum=0, maximum=size - 1)
-
-
-def _share(share: float) -> float:
-    share = as_real("share", share, above=0.0)
+def _split(name: str, place: int, size: int, share: float) -> tuple[Indices, Floats]:
+    """Return the old places of new ones, of which one is split and its second part comes last, and the parts."""
+    place, share = as_integer(name, place, minimum=0, maximum=size - 1), as_real("share", share, above=0.0)
     if share >= 1.0:
         raise InvalidInput("share", share, "must be less than 1")
-    return share
+    parts = np.ones(size + 1)
+    parts[place], parts[-1] = share, 1.0 - share
+    return np.append(np.arange(size), place), parts
 
 
 def _rounds_of(market: Any, name: str) -> None:

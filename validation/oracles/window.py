@@ -21,14 +21,8 @@ MOST_SCHEDULES = 1_000_000
 class Course:
     """What one job has after n = 0, 1, ..., T rounds, in exact fractions.
 
-    Attributes
-    ----------
-    utility : tuple of Fraction
-        Share of all its epochs done.
-    remaining_s : tuple of Fraction
-        Isolated seconds left.
-    needs : int
-        Rounds until it ends, of as many as it takes.
+    The utility is the share of all its epochs done, `remaining_s` the isolated seconds left. It needs as many rounds as
+    it takes until it ends.
     """
 
     utility: tuple[Fraction, ...]
@@ -47,30 +41,20 @@ def course(window: ScheduleWindow, job: int) -> Course:
         if n <= window.rounds:
             utility.append(1 - sum(left) / total)
             remaining.append(sum((epochs * seconds for epochs, seconds in zip(left, speed, strict=True)), Fraction(0)))
-        if any(left):
-            needs = n + 1
-        _run_a_round(left, speed, Fraction(window.round_s))
         n += 1
+        for k, epochs in enumerate(left):
+            if epochs:
+                left[k], needs = max(Fraction(0), epochs - Fraction(window.round_s) / speed[k]), n
+                break
     return Course(tuple(utility), tuple(remaining), needs)
-
-
-def _run_a_round(left: list[Fraction], speed: list[Fraction], round_s: Fraction) -> None:
-    for k, epochs in enumerate(left):
-        if epochs:
-            left[k] = max(Fraction(0), epochs - round_s / speed[k])
-            return
 
 
 @dataclass(frozen=True, eq=False)
 class Schedules:
     """Every schedule of a window that keeps capacity and runs no job after its end.
 
-    Attributes
-    ----------
-    grants : ndarray of bool, shape (S, N, T)
-    objective : ndarray of float, shape (S,)
-    conserves_work : ndarray of bool, shape (S,)
-        Whether no GPUs idle in any round while an unscheduled, unfinished job fits them.
+    The grants have shape (S, N, T), the others (S,). A schedule `conserves_work` if no GPUs idle in any round while an
+    unscheduled, unfinished job fits them.
     """
 
     grants: NDArray[np.bool_]
@@ -84,13 +68,7 @@ class Schedules:
 
 
 def schedules(window: ScheduleWindow) -> Schedules:
-    """Enumerate a small window.
-
-    Raises
-    ------
-    InvalidInput
-        If there are more than :data:`MOST_SCHEDULES` schedules.
-    """
+    """Enumerate a small window; InvalidInput if there are more than :data:`MOST_SCHEDULES` schedules."""
     count, rounds, gangs = len(window.gangs), window.rounds, window.gangs
     sets = np.array([mask for mask in product([False, True], repeat=count) if gangs @ np.array(mask) <= window.gpus])
     if len(sets) ** rounds > MOST_SCHEDULES:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from ..oracles.window import schedules
 
 #: The gap that problems are solved to, and that tolerances follow from.
 REL_GAP = 1e-6
-TIME_LIMIT_S = 20.0
+LIMITS: dict[str, Any] = {"rel_gap": REL_GAP, "time_limit": 20.0}
 # Sampled runs of a stochastic plan, and the probability of rejecting a true mean.
 RUNS = 20_000
 FALSE_ALARM = 1e-9
@@ -38,13 +39,8 @@ NOT_PROMISED = "not promised; docs/errata.md, against Shockwave, Appendix G.1"
 class CheckedStatement:
     """The result of checking one statement on one problem.
 
-    Attributes
-    ----------
-    result : CheckResult
-    promised : bool
-        Whether the theory promises the statement; one that is not promised is only reported.
-    skipped : bool
-        Whether the statement could not be checked; the witness gives the reason.
+    A statement that the theory has not promised is only reported. One that could not be checked is skipped, and its
+    witness gives the reason.
     """
 
     result: CheckResult
@@ -59,12 +55,28 @@ class CheckedStatement:
         return f"{where} ({size})" if where else size
 
 
+T = TypeVar("T")
+Check = Callable[[T], Iterator[CheckedStatement]]
+
+
+def _or_skipped(check: Check[T]) -> Check[T]:
+    """Return the check with one skipped statement instead where no installed solver can solve the problem."""
+
+    @wraps(check)
+    def checked(problem: T) -> Iterator[CheckedStatement]:
+        try:
+            yield from check(problem)
+        except (BackendUnavailable, UnsupportedProblem) as error:
+            missing = _checked("can be solved here", "equipoise.solve", math.inf, 0.0, str(error))
+            yield replace(missing, skipped=True)
+
+    return checked
+
+
+@_or_skipped
 def check_market(market: Market) -> Iterator[CheckedStatement]:
     """Solve a market and check every property of an equilibrium on the plan."""
-    result, skipped = _solved(market)
-    if skipped is not None:
-        yield skipped
-        return
+    result = solve(market, **LIMITS)
     yield _solved_to_the_gap(result)
     if result.plan is None:
         return
@@ -76,28 +88,21 @@ def check_market(market: Market) -> Iterator[CheckedStatement]:
         yield CheckedStatement(result=exact.check_result, promised=False)
 
 
+@_or_skipped
 def check_stochastic(market: StochasticMarket) -> Iterator[CheckedStatement]:
     """Solve both programs of a market of chains, compare their optima, and sample runs under their policies."""
     from ...simulation.stochastic_runs import sample_runs
 
-    joint, skipped = _solved(market, form="joint")
-    if skipped is None:
-        decoupled, skipped = _solved(market, form="decoupled")
-    if skipped is not None:
-        yield skipped
-        return
+    joint, decoupled = (solve(market, form=form, **LIMITS) for form in ("joint", "decoupled"))
     yield _solved_to_the_gap(joint, "the joint program ")
     yield _solved_to_the_gap(decoupled, "the decoupled program ")
     if joint.plan is None or decoupled.plan is None:
         return
     assert joint.objective is not None
     scale = market.gap_scale(joint.objective)
-    yield _checked(
-        "decoupled is a relaxation: its bound is no less than the joint optimum",
-        "Shockwave, Appendix F, Eq. 6 (the joint program), relaxed",
-        joint.objective - decoupled.bound,
-        ROUNDING * scale,
-    )
+    statement = "decoupled is a relaxation: its bound is no less than the joint optimum"
+    source = "Shockwave, Appendix F, Eq. 6 (the joint program), relaxed"
+    yield _checked(statement, source, joint.objective - decoupled.bound, ROUNDING * scale)
     for name, plan in (("joint", joint.plan), ("decoupled", decoupled.plan)):
         runs = sample_runs(plan, RUNS, np.random.default_rng(0))
         reach = np.array([chain.utilities.max() for chain in market.chains]) * market.rounds
@@ -105,33 +110,20 @@ def check_stochastic(market: StochasticMarket) -> Iterator[CheckedStatement]:
         tolerance = reach * math.sqrt(math.log(2 / FALSE_ALARM) / (2 * RUNS))
         off = np.abs(runs.mean_utilities - plan.utilities)
         job = int(np.argmax(off / tolerance))
-        yield _checked(
-            f"sampled runs earn what the {name} plan expects",
-            "Shockwave, Appendix F, Eq. 6",
-            float(off[job]),
-            float(tolerance[job]),
-            Witness(buyer=job, words=f"{runs.mean_utilities[job]:.4g} against {plan.utilities[job]:.4g}"),
-        )
+        witness = Witness(buyer=job, words=f"{runs.mean_utilities[job]:.4g} against {plan.utilities[job]:.4g}")
+        statement, source = f"sampled runs earn what the {name} plan expects", "Shockwave, Appendix F, Eq. 6"
+        yield _checked(statement, source, float(off[job]), float(tolerance[job]), witness)
         share = float(runs.exceeded.any(axis=(1, 2)).mean())
         words = Witness(words=f"{share:.1%} of the runs exceed it")
-        yield CheckedStatement(
-            result=_check_result(
-                f"the {name} plan keeps the capacity on every run",
-                "by construction" if name == "joint" else "not promised: kept in expectation only",
-                share,
-                0.0,
-                words,
-            ),
-            promised=name == "joint",
-        )
+        promised = name == "joint"
+        source = "by construction" if promised else "not promised: kept in expectation only"
+        yield _checked(f"the {name} plan keeps the capacity on every run", source, share, 0.0, words, promised)
 
 
+@_or_skipped
 def check_window(window: ScheduleWindow) -> Iterator[CheckedStatement]:
     """Plan a window and check the plan against all schedules; market properties are only reported."""
-    result, skipped = _solved(window)
-    if skipped is not None:
-        yield skipped
-        return
+    result = solve(window, **LIMITS)
     yield _solved_to_the_gap(result)
     plan = result.plan
     if plan is None:
@@ -150,22 +142,13 @@ def check_window(window: ScheduleWindow) -> Iterator[CheckedStatement]:
     assert result.objective is not None
     same = (every.grants == plan.grants).all(axis=(1, 2))
     own = float(every.objective[same].max()) if same.any() else math.nan
-    yield _checked(
-        "the objective is that of the schedule, recomputed in fractions",
-        "Shockwave, Eq. 11",
-        abs(own - result.objective),
-        ROUNDING * (1 + abs(own)),
-    )
+    off, equation = abs(own - result.objective), "Shockwave, Eq. 11"
+    statement = "the objective is that of the schedule, recomputed in fractions"
+    yield _checked(statement, equation, off, ROUNDING * (1 + abs(own)))
     best = float(every.objective.max())
-    yield _checked(
-        "no schedule beats the bound, of all there are",
-        "Shockwave, Eq. 11",
-        best - result.bound,
-        ROUNDING * (scale + abs(best)),
-    )
-    yield _checked(
-        "conserving work costs nothing", "Shockwave, Appendix G", best - every.best, ROUNDING * (scale + abs(best))
-    )
+    rounding = ROUNDING * (scale + abs(best))
+    yield _checked("no schedule beats the bound, of all there are", equation, best - result.bound, rounding)
+    yield _checked("conserving work costs nothing", "Shockwave, Appendix G", best - every.best, rounding)
     yield from _window_as_market(window, plan.rounds_granted, every.grants.sum(axis=2))
 
 
@@ -196,31 +179,12 @@ def _window_as_market(window: ScheduleWindow, granted: Indices, others: Indices)
         lacks = fair - have
         job = int(np.argmax(lacks))
         witness = f"job {job} has done {have[job]:.3g} of its epochs, and would have {fair[job]:.3g}"
-        yield CheckedStatement(
-            result=_check_result(statement, NOT_PROMISED, float(lacks[job]), ROUNDING, witness), promised=False
-        )
+        yield _checked(statement, NOT_PROMISED, float(lacks[job]), ROUNDING, witness, promised=False)
     gains = utility[jobs, others] - have
     better = (gains >= -ROUNDING).all(axis=1) & (gains > ROUNDING).any(axis=1)
     most = float(gains[better].max(initial=0.0)) if better.any() else 0.0
     witness = f"another schedule does {most:.3g} more of a job's epochs and no less of any"
-    yield CheckedStatement(
-        result=_check_result("Pareto optimality of what is done", NOT_PROMISED, most, ROUNDING, witness), promised=False
-    )
-
-
-def _solved(problem: Any, **options: Any) -> tuple[Result[Any], CheckedStatement | None]:
-    """Solve a problem, or return a skipped statement where no installed solver can."""
-    try:
-        return solve(problem, rel_gap=REL_GAP, time_limit=TIME_LIMIT_S, **options), None
-    except (BackendUnavailable, UnsupportedProblem) as error:
-        missing = CheckResult(
-            statement="can be solved here",
-            source="equipoise.solve",
-            holds=False,
-            violation=math.inf,
-            witness=str(error),
-        )
-        return None, CheckedStatement(result=missing, skipped=True)  # type: ignore[return-value]  # never used
+    yield _checked("Pareto optimality of what is done", NOT_PROMISED, most, ROUNDING, witness, promised=False)
 
 
 def _solved_to_the_gap(result: Result[Any], what: str = "") -> CheckedStatement:
@@ -230,17 +194,12 @@ def _solved_to_the_gap(result: Result[Any], what: str = "") -> CheckedStatement:
     )
 
 
-def _checked(statement: str, source: str, violation: float, tolerance: float, witness: Any = None) -> CheckedStatement:
-    return CheckedStatement(result=_check_result(statement, source, violation, tolerance, witness))
-
-
-def _check_result(statement: str, source: str, violation: float, tolerance: float, witness: Any = None) -> CheckResult:
+def _checked(
+    statement: str, source: str, violation: float, tolerance: float, witness: Any = None, promised: bool = True
+) -> CheckedStatement:
     violation = max(violation, 0.0) if not math.isnan(violation) else math.inf
-    return CheckResult(
-        statement=statement,
-        source=source,
-        holds=violation <= tolerance,
-        violation=violation,
-        witness=witness,
+    result = CheckResult(
+        statement=statement, source=source, holds=violation <= tolerance, violation=violation, witness=witness,
         tolerance=tolerance,
-    )
+    )  # fmt: skip
+    return CheckedStatement(result=result, promised=promised)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...formulations.window.problem import ScheduleWindow
-from ..theorems.proof import TheoryMissing
+from ..theorems.symbols import TheoryMissing
 from .checks import CheckedStatement, check_market, check_stochastic, check_window
 
 if TYPE_CHECKING:
@@ -26,17 +26,9 @@ MOST_TRIED = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """One kind of random problem.
+    """One kind of random problem: its name in the plural, such as "ces markets", and its hypothesis strategy.
 
-    Attributes
-    ----------
-    subject : str
-    name : str
-        In the plural: "ces markets".
-    strategy : callable
-        Makes the hypothesis strategy.
-    check : callable
-        Yields the statements checked on a problem.
+    `check` yields the statements checked on a problem.
     """
 
     subject: str
@@ -62,13 +54,7 @@ class Kind:
 
 
 def kinds_of(subject: str) -> list[Kind]:
-    """Return the kinds of problems of a subject; none for theorems.
-
-    Raises
-    ------
-    TheoryMissing
-        If hypothesis is not installed.
-    """
+    """Return the kinds of problems of a subject, none for theorems; TheoryMissing if hypothesis is not installed."""
     if subject == "theorems":
         return []
     try:
@@ -76,49 +62,24 @@ def kinds_of(subject: str) -> list[Kind]:
     except ImportError as error:
         if (error.name or "").split(".")[0] != "hypothesis":
             raise
-        raise TheoryMissing(
-            "random examples need hypothesis, which is not installed: pip install 'equipoise[theory]'"
-        ) from None
+        missing = "random examples need hypothesis, which is not installed: pip install 'equipoise[theory]'"
+        raise TheoryMissing(missing) from None
     from ...formulations.markets.volatile import FAMILIES
 
+    check: Callable[[Any], Iterator[CheckedStatement]] = check_market
+    found: dict[str, Callable[[], SearchStrategy[Any]]] = {"static linear markets": strategies.fisher_markets} | {
+        f"{family} markets over rounds": partial(strategies.volatile_markets, family) for family in FAMILIES
+    }
     if subject == "window":
-        return [Kind(subject=subject, name="windows", strategy=strategies.windows, check=check_window)]
-    if subject == "stochastic":
-        return [
-            Kind(
-                subject=subject,
-                name="markets of chains",
-                strategy=strategies.stochastic_markets,
-                check=check_stochastic,
-            )
-        ]
-    static = Kind(subject=subject, name="static linear markets", strategy=strategies.fisher_markets, check=check_market)
-    return [
-        static,
-        *(
-            Kind(
-                subject=subject,
-                name=f"{family} markets over rounds",
-                strategy=partial(strategies.volatile_markets, family),
-                check=check_market,
-            )
-            for family in FAMILIES
-        ),
-    ]
+        check, found = check_window, {"windows": strategies.windows}
+    elif subject == "stochastic":
+        check, found = check_stochastic, {"markets of chains": strategies.stochastic_markets}
+    return [Kind(subject=subject, name=name, strategy=strategy, check=check) for name, strategy in found.items()]
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A problem on which a statement does not hold.
-
-    Attributes
-    ----------
-    kind : Kind
-    problem : object or None
-        None where no problem was checked.
-    violation : str
-        Its size and place.
-    """
+    """A problem on which a statement does not hold, None where none was checked; the violation gives size and place."""
 
     kind: Kind
     problem: Any
@@ -175,14 +136,9 @@ def _settings(examples: int, *, shrink: bool = False) -> settings:
 
     phases = [Phase.generate, Phase.shrink] if shrink else [Phase.generate]
     return settings(
-        max_examples=examples,
-        database=None,
-        deadline=None,
-        derandomize=False,
-        phases=phases,
-        verbosity=Verbosity.quiet,
-        suppress_health_check=list(HealthCheck),
-    )
+        max_examples=examples, database=None, deadline=None, derandomize=False, phases=phases,
+        verbosity=Verbosity.quiet, suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
 
 
 def text_of(problem: Any) -> str:

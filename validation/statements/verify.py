@@ -26,25 +26,14 @@ OnProgress = Callable[[int, int], None]
 class Verdict:
     """The outcome for one statement.
 
-    Attributes
-    ----------
-    subject : str
-        One of :data:`SUBJECTS`.
-    statement : str
-    source : str
-        Paper, theorem or equation; "against" it where the statement refutes it.
-    verdict : {"proved", "held", "reported", "fails", "not checked"}
-        "proved" symbolically; "held" on all examples; "reported" for a statement that is not promised, on however many
-        examples it held; "fails" if a promised statement does not hold or a proof does not close; "not checked" where
-        no installed solver solves such problems.
-    examples, held : int
-        The number of problems checked, and of those on which it held; 0 for proofs.
-    witness : str
-        The place and size of a violation, or the reason why a proof does not close; "" if there is none.
-    problem : str
-        The problem of the witness, as code that makes it again; "" if there is none.
-    steps : tuple of str
-        A proof, line by line.
+    The subject is one of :data:`SUBJECTS`. The source is a paper, theorem or equation; "against" it where the statement
+    refutes it. The verdict is "proved" symbolically; "held" on all examples; "reported" for a statement that is not
+    promised, on however many examples it held; "fails" if a promised statement does not hold or a proof does not close;
+    "not checked" where no installed solver solves such problems.
+
+    There are 0 examples for proofs. The witness is the place and size of a violation, or the reason why a proof does
+    not close, and the problem is that of the witness, as code that makes it again; "" if there is none. The steps are a
+    proof, line by line.
     """
 
     subject: str
@@ -155,17 +144,12 @@ def _proofs(step: Callable[[], None]) -> list[Verdict]:
         try:
             proof = theorem()
         except ProofFailed as failed:
-            name = theorem.__name__.replace("_", " ")
-            verdicts.append(
-                Verdict(subject="theorems", statement=name, source="", verdict="fails", witness=str(failed))
-            )
+            name, witness = theorem.__name__.replace("_", " "), str(failed)
+            verdict = Verdict(subject="theorems", statement=name, source="", verdict="fails", witness=witness)
         else:
-            lines = tuple(str(proof).splitlines()[2:])
-            verdicts.append(
-                Verdict(
-                    subject="theorems", statement=proof.statement, source=proof.source, verdict="proved", steps=lines
-                )
-            )
+            statement, source, steps = proof.statement, proof.source, tuple(str(proof).splitlines()[2:])
+            verdict = Verdict(subject="theorems", statement=statement, source=source, verdict="proved", steps=steps)
+        verdicts.append(verdict)
         step()
     return verdicts
 
@@ -196,13 +180,8 @@ def _verdict(statement: str, tally: _Tally) -> Verdict:
         outcome = "reported"
     elif tally.held < tally.examples:
         outcome = "fails"
+    witness, problem = (tally.failure.violation, tally.failure.code) if tally.failure is not None else ("", "")
     return Verdict(
-        subject=tally.subject,
-        statement=statement,
-        source=tally.source,
-        verdict=outcome,
-        examples=tally.examples,
-        held=tally.held,
-        witness=tally.failure.violation if tally.failure is not None else "",
-        problem=tally.failure.code if tally.failure is not None else "",
-    )
+        subject=tally.subject, statement=statement, source=tally.source, verdict=outcome, examples=tally.examples,
+        held=tally.held, witness=witness, problem=problem,
+    )  # fmt: skip

@@ -5,12 +5,6 @@ from .programs import programs, window_jobs, windows
 from .stochastic import job_chains, stochastic_markets
 
 __all__ = [
-    "allocations",
-    "fisher_markets",
-    "job_chains",
-    "programs",
-    "stochastic_markets",
-    "volatile_markets",
-    "window_jobs",
+    "allocations", "fisher_markets", "job_chains", "programs", "stochastic_markets", "volatile_markets", "window_jobs",
     "windows",
-]
+]  # fmt: skip

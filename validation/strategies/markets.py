@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
+from scipy.sparse import csr_array
 
 from ...formulations.arrays import Floats
 from ...formulations.markets.fisher import FisherMarket
@@ -66,8 +67,6 @@ def fisher_markets(
     utilities = _worths(draw, (buyers, goods))
     budgets, capacities = _budgets(draw, buyers, 0 if exact else orders), _capacities(draw, (goods,), exact)
     if sparse or (sparse is None and _now_and_then(draw)):
-        from scipy.sparse import csr_array
-
         return FisherMarket(csr_array(utilities), budgets, capacities)
     return FisherMarket(utilities, budgets, capacities)
 
@@ -117,7 +116,7 @@ def volatile_markets(
     if family in ("ces", "cobb-douglas"):
         served = data.any(axis=1)
         data = data / np.where(served, data.sum(axis=1), 1.0)[:, None, :]
-        yields = _drawn(draw, st.integers(0, 3), (buyers, rounds))
+        yields = floats(draw, st.integers(0, 3), (buyers, rounds))
         first = served.argmax(axis=1)  # a buyer whom nothing else serves is served here
         yields[np.arange(buyers), first] = np.maximum(yields[np.arange(buyers), first], 1.0)
         given["productivity"] = yields
@@ -150,7 +149,7 @@ def allocations(draw: DrawFn, market: Market, *, serving: bool = False) -> Any:
         digits, and to rounding otherwise.
     """
     buyers, goods = market.num_buyers, market.capacities.size
-    cuts = np.sort(_drawn(draw, st.integers(0, PARTS), (buyers, goods)), axis=0)
+    cuts = np.sort(floats(draw, st.integers(0, PARTS), (buyers, goods)), axis=0)
     if draw(st.booleans()):
         cuts[-1] = PARTS  # nothing is left over
     parts = np.diff(cuts, axis=0, prepend=0.0)
@@ -160,8 +159,6 @@ def allocations(draw: DrawFn, market: Market, *, serving: bool = False) -> Any:
         parts = 0.5 * parts + 0.5 * PARTS / 2.0 ** np.ceil(np.log2(buyers))
     allocation = (parts / PARTS).reshape(buyers, *market.capacities.shape) * market.capacities
     if isinstance(market, FisherMarket) and market.is_sparse:
-        from scipy.sparse import csr_array
-
         return csr_array(allocation)
     return allocation
 
@@ -170,11 +167,11 @@ def _worths(draw: DrawFn, shape: tuple[int, int]) -> Floats:
     """Return small whole numbers of which no row is all 0."""
     buyers, goods = shape
     low, most = draw(st.sampled_from([(0, 4), (0, 9), (0, 1), (1, 1)]))  # the last: ties everywhere
-    worths = _drawn(draw, st.integers(low, most), shape)
+    worths = floats(draw, st.integers(low, most), shape)
     if _now_and_then(draw):  # identical buyers, in a unit of their own
-        worths[1:] = worths[0] * _drawn(draw, st.sampled_from([1, 2]), (buyers - 1, 1))
+        worths[1:] = worths[0] * floats(draw, st.sampled_from([1, 2]), (buyers - 1, 1))
     if _now_and_then(draw):  # buyers who want one good
-        kept = _drawn(draw, st.integers(0, goods), (buyers,))  # `goods`: all that they wanted
+        kept = floats(draw, st.integers(0, goods), (buyers,))  # `goods`: all that they wanted
         worths[(np.arange(goods) != kept[:, None]) & (kept < goods)[:, None]] = 0.0
     if goods > 1 and _now_and_then(draw):  # a good that no buyer wants
         worths[:, draw(st.integers(0, goods - 1))] = 0.0
@@ -186,21 +183,21 @@ def _worths(draw: DrawFn, shape: tuple[int, int]) -> Floats:
 
 def _budgets(draw: DrawFn, buyers: int, orders: int) -> Floats:
     if orders and _now_and_then(draw):
-        return np.asarray(10.0 ** (_drawn(draw, st.integers(0, orders), (buyers,)) - orders // 2))
-    return np.maximum(_drawn(draw, st.integers(0, 5), (buyers,)), 1.0)  # 1 twice: equal budgets are not rare
+        return np.asarray(10.0 ** (floats(draw, st.integers(0, orders), (buyers,)) - orders // 2))
+    return np.maximum(floats(draw, st.integers(0, 5), (buyers,)), 1.0)  # 1 twice: equal budgets are not rare
 
 
 def _capacities(draw: DrawFn, shape: tuple[int, ...], exact: bool) -> Floats:
     if not draw(st.booleans()):
         return np.ones(shape)
-    return _drawn(draw, st.sampled_from([size for size in CAPACITIES if not exact or size == int(size)]), shape)
+    return floats(draw, st.sampled_from([size for size in CAPACITIES if not exact or size == int(size)]), shape)
 
 
 def _now_and_then(draw: DrawFn) -> bool:
     return draw(st.integers(0, 4)) == 4
 
 
-def _drawn(draw: DrawFn, entries: SearchStrategy[Any], shape: tuple[int, ...]) -> Floats:
+def floats(draw: DrawFn, entries: SearchStrategy[Any], shape: int | tuple[int, ...]) -> Floats:
     """Return an array of floats drawn from `entries`."""
     size = int(np.prod(shape))
     return np.array(draw(st.lists(entries, min_size=size, max_size=size)), dtype=np.float64).reshape(shape)

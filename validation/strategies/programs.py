@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -14,7 +13,7 @@ from hypothesis.vendor.pretty import for_type_by_name
 from ...formulations.program.builder import ProgramBuilder
 from ...formulations.program.model import Program
 from ...formulations.window.problem import Regime, ScheduleWindow, WindowJob
-from .markets import allocations, fisher_markets, volatile_markets
+from .markets import allocations, fisher_markets, floats, volatile_markets
 from .stochastic import job_chains, stochastic_markets
 
 __all__ = [
@@ -95,13 +94,7 @@ def windows(
     """
     gpus = draw(st.integers(1, max_gpus))
     drawn = draw(st.lists(window_jobs(max_gpus, max_regimes), min_size=1, max_size=max_jobs))
-    jobs = [
-        WindowJob(
-            id=j, gpus=min(job.gpus, gpus), finished_epochs=job.finished_epochs, total_epochs=job.total_epochs,
-            regimes=job.regimes, ftf=job.ftf, weight=job.weight,
-        )
-        for j, job in enumerate(drawn)
-    ]  # fmt: skip
+    jobs = [replace(job, id=j, gpus=min(job.gpus, gpus)) for j, job in enumerate(drawn)]
     return ScheduleWindow(
         jobs,
         gpus=gpus,
@@ -150,34 +143,29 @@ def programs(
         With one block of columns, "x", and one of rows, "row".
     """
     columns, rows = draw(st.integers(1, max_columns)), draw(st.integers(0, max_rows))
-    point = _drawn(draw, st.integers(-3, 3), columns)
-    lower, upper = point - _drawn(draw, st.integers(0, 3), columns), point + _drawn(draw, st.integers(0, 3), columns)
+    point = floats(draw, st.integers(-3, 3), columns)
+    lower, upper = (point - floats(draw, st.integers(0, 3), columns), point + floats(draw, st.integers(0, 3), columns))
     if not bounded:
-        lower[_drawn(draw, st.booleans(), columns).astype(bool)] = -np.inf
-        upper[_drawn(draw, st.booleans(), columns).astype(bool)] = np.inf
+        lower[floats(draw, st.booleans(), columns).astype(bool)] = -np.inf
+        upper[floats(draw, st.booleans(), columns).astype(bool)] = np.inf
     build = ProgramBuilder(sense="max" if logs else draw(st.sampled_from(["max", "min"])))
     x = build.add_columns(
-        "x", (columns,), lower=lower, upper=upper, integer=_drawn(draw, st.booleans(), columns) if integers else False
+        "x", (columns,), lower=lower, upper=upper, integer=floats(draw, st.booleans(), columns) if integers else False
     )
-    matrix = _drawn(draw, _QUARTERS, rows * columns).reshape(rows, columns)
+    matrix = floats(draw, _QUARTERS, rows * columns).reshape(rows, columns)
     activity = matrix @ point
-    low, high = (activity + sign * _drawn(draw, st.integers(0, 4), rows) / 2 for sign in (-1, 1))
-    low[_drawn(draw, st.booleans(), rows).astype(bool)] = -np.inf
-    high[_drawn(draw, st.booleans(), rows).astype(bool)] = np.inf
+    low, high = (activity + sign * floats(draw, st.integers(0, 4), rows) / 2 for sign in (-1, 1))
+    low[floats(draw, st.booleans(), rows).astype(bool)] = -np.inf
+    high[floats(draw, st.booleans(), rows).astype(bool)] = np.inf
     used = np.nonzero(matrix)  # zeros are left out, so that rows may be empty
     build.add_rows("row", (rows,), terms=[(used[0], x[used[1]], matrix[used])], lower=low, upper=high)
-    build.set_objective([(x, _drawn(draw, _QUARTERS, columns))], offset=float(draw(_QUARTERS)))
+    build.set_objective([(x, floats(draw, _QUARTERS, columns))], offset=float(draw(_QUARTERS)))
     if logs:
-        inside = _drawn(draw, _QUARTERS, 2 * columns).reshape(2, columns)
+        inside = floats(draw, _QUARTERS, 2 * columns).reshape(2, columns)
         offsets = 1.0 - np.minimum(inside @ point, 0.0)
         terms = [(np.arange(2)[:, None], x, inside)]
-        build.add_logs(_drawn(draw, st.integers(0, 3), 2), terms=terms, offsets=offsets)
+        build.add_logs(floats(draw, st.integers(0, 3), 2), terms=terms, offsets=offsets)
     return build.program(gap_unit=draw(st.sampled_from([None, 0.5, 8.0])))
 
 
 _QUARTERS: SearchStrategy[Fraction] = st.integers(-12, 12).map(lambda quarters: Fraction(quarters, 4))
-
-
-def _drawn(draw: Callable[[SearchStrategy[Any]], Any], entries: SearchStrategy[Any], size: int) -> Any:
-    """Return an array of `size` floats drawn from `entries`."""
-    return np.array(draw(st.lists(entries, min_size=size, max_size=size)), dtype=np.float64)

@@ -5,72 +5,44 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...formulations.errors import InvalidInput
-from .costs import (
-    ces_limit_cobb_douglas,
-    ces_limit_leontief,
-    ces_limit_linear,
-    ces_limit_needs_weights_of_one,
-    ces_unit_cost,
-    cobb_douglas_unit_cost,
-    leontief_unit_cost,
-    linear_unit_cost,
-    unit_cost_over_rounds,
-)
-from .counterexamples import product_needs_budgets, ratios_are_not_finish_times, window_is_no_equilibrium
-from .equilibrium import (
-    budgets_clear,
-    gap_bounds_the_mean,
-    leontief_conditions,
-    leontief_prices_are_duals,
-    prices_are_duals,
-    prices_bound_welfare,
-)
-from .fairness import envy_freeness, finish_time_product, proportionality, sharing_incentive
-from .proof import Proof, ProofFailed, TheoryMissing
-from .utility_families import (
-    ces_is_concave,
-    ces_is_homogeneous,
-    cobb_douglas_is_concave,
-    cobb_douglas_is_homogeneous,
-    leontief_is_homogeneous,
-    linear_is_homogeneous,
-    other_degrees,
-)
+from . import costs, counterexamples, equilibrium, fairness, utility_families
+from .proof import Proof, ProofFailed
+from .symbols import TheoryMissing
 
 __all__ = ["THEOREMS", "Proof", "ProofFailed", "TheoryMissing", "prove"]
 
 #: Every theorem: called without arguments, each returns its proof, or raises ProofFailed. The arguments that they take
 #: exchange an ingredient for another one, to see the proof fail.
 THEOREMS: tuple[Callable[[], Proof], ...] = (
-    leontief_conditions,
-    prices_are_duals,
-    leontief_prices_are_duals,
-    budgets_clear,
-    prices_bound_welfare,
-    gap_bounds_the_mean,
-    sharing_incentive,
-    proportionality,
-    envy_freeness,
-    finish_time_product,
-    product_needs_budgets,
-    ratios_are_not_finish_times,
-    window_is_no_equilibrium,
-    linear_is_homogeneous,
-    leontief_is_homogeneous,
-    ces_is_homogeneous,
-    cobb_douglas_is_homogeneous,
-    ces_is_concave,
-    cobb_douglas_is_concave,
-    other_degrees,
-    linear_unit_cost,
-    leontief_unit_cost,
-    ces_unit_cost,
-    cobb_douglas_unit_cost,
-    unit_cost_over_rounds,
-    ces_limit_cobb_douglas,
-    ces_limit_needs_weights_of_one,
-    ces_limit_linear,
-    ces_limit_leontief,
+    equilibrium.leontief_conditions,
+    equilibrium.prices_are_duals,
+    equilibrium.leontief_prices_are_duals,
+    equilibrium.budgets_clear,
+    equilibrium.prices_bound_welfare,
+    equilibrium.gap_bounds_the_mean,
+    fairness.sharing_incentive,
+    fairness.proportionality,
+    fairness.envy_freeness,
+    fairness.finish_time_product,
+    counterexamples.product_needs_budgets,
+    counterexamples.ratios_are_not_finish_times,
+    counterexamples.window_is_no_equilibrium,
+    utility_families.linear_is_homogeneous,
+    utility_families.leontief_is_homogeneous,
+    utility_families.ces_is_homogeneous,
+    utility_families.cobb_douglas_is_homogeneous,
+    utility_families.ces_is_concave,
+    utility_families.cobb_douglas_is_concave,
+    utility_families.other_degrees,
+    costs.linear_unit_cost,
+    costs.leontief_unit_cost,
+    costs.ces_unit_cost,
+    costs.cobb_douglas_unit_cost,
+    costs.unit_cost_over_rounds,
+    costs.ces_limit_cobb_douglas,
+    costs.ces_limit_needs_weights_of_one,
+    costs.ces_limit_linear,
+    costs.ces_limit_leontief,
 )
 
 

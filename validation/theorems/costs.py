@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .proof import Argument, Proof, load_sympy
+from .proof import Argument, Proof
+from .symbols import integers, nonnegative, positive, sp
 
 COSTS = "market_families.unit_costs; duality of Eisenberg and Gale 1959"
 LIMITS = "Shockwave, Section 4.2; Arrow, Chenery, Minhas and Solow 1961"
@@ -13,9 +14,8 @@ LIMITS = "Shockwave, Section 4.2; Arrow, Chenery, Minhas and Solow 1961"
 
 def linear_unit_cost(cost: Any = None) -> Proof:
     """Prove that a unit of linear utility costs ``min_k p_k/u_k``: `cost` times that."""
-    sp = load_sympy()
-    k, K = sp.symbols("k K", integer=True, positive=True)
-    u, p, y, more = (sp.IndexedBase(name, nonnegative=True) for name in ("u", "p", "y", "d"))
+    k, K = integers("k K")
+    u, p, y, more = nonnegative("u p y d")
     price, worth = sp.symbols("p_b u_b", positive=True)
     least = price / worth if cost is None else cost(price, worth)
     proof = Argument()
@@ -33,9 +33,8 @@ def linear_unit_cost(cost: Any = None) -> Proof:
 
 def leontief_unit_cost(cost: Callable[[Any], Any] | None = None) -> Proof:
     """Prove that a unit of Leontief utility costs ``sum_j a_j p_j``: `cost` of that sum."""
-    sp = load_sympy()
-    j, J = sp.symbols("j J", integer=True, positive=True)
-    a, p, more = (sp.IndexedBase(name, nonnegative=True) for name in ("a", "p", "b"))
+    j, J = integers("j J")
+    a, p, more = nonnegative("a p b")
     least = sp.Sum(a[j] * p[j], (j, 1, J))
     least = least if cost is None else cost(least)
     proof = Argument()
@@ -51,7 +50,7 @@ def ces_unit_cost(cost: Callable[[Any, Any, Any], Any] | None = None) -> Proof:
 
     `cost` is another formula, of sigma, s and the sum of any function of j.
     """
-    sp, j, J, w, p, s = _weighted()
+    j, J, w, p, s = _weighted()
     q = sp.Symbol("q", positive=True)
     proof = Argument()
     for name, rho in (("0 < rho < 1", 1 / (1 + q)), ("rho < 0", -q)):
@@ -69,13 +68,13 @@ def ces_unit_cost(cost: Callable[[Any, Any, Any], Any] | None = None) -> Proof:
 
 
 def _ces(rho: Any) -> Callable[[Any], Any]:
-    sp, j, J, w, _, s = _weighted()
+    j, J, w, _, s = _weighted()
     return lambda at: s * sp.Sum(w[j] * at(j) ** rho, (j, 1, J)) ** (1 / rho)
 
 
 def cobb_douglas_unit_cost(cost: Callable[[Any, Any], Any] | None = None) -> Proof:
     """Prove that a unit of Cobb-Douglas utility costs ``(1/s) prod_j (p/w)^w``; `cost` is another formula."""
-    sp, j, J, w, p, s = _weighted()
+    j, J, w, p, s = _weighted()
     proof = Argument()
     proof.given("the weights sum to one", sp.Sum(w[j], (j, 1, J)), 1)
     least = sp.exp(sp.Sum(w[j] * (sp.log(p[j]) - sp.log(w[j])), (j, 1, J))) / s
@@ -89,9 +88,8 @@ def cobb_douglas_unit_cost(cost: Callable[[Any, Any], Any] | None = None) -> Pro
 
 def unit_cost_over_rounds(dearer: Any = 0) -> Proof:
     """Prove that over rounds a unit of utility costs what it does in the cheapest: `dearer` more than that."""
-    sp = load_sympy()
-    t, T = sp.symbols("t T", integer=True, positive=True)
-    e, paid, u, over, more = (sp.IndexedBase(name, nonnegative=True) for name in ("e", "m", "u", "w", "d"))
+    t, T = integers("t T")
+    e, paid, u, over, more = nonnegative("e m u w d")
     least = sp.Symbol("e_b", positive=True) + dearer
     proof = Argument()
     proof.given("m_t buys utility u_t in round t, and w_t >= 0 is wasted", paid[t], e[t] * u[t] + over[t])
@@ -104,23 +102,14 @@ def unit_cost_over_rounds(dearer: Any = 0) -> Proof:
 
 
 def _weighted() -> Any:
-    sp = load_sympy()
-    j, J = sp.symbols("j J", integer=True, positive=True)
-    return (
-        sp,
-        j,
-        J,
-        sp.IndexedBase("w", positive=True),
-        sp.IndexedBase("p", positive=True),
-        sp.Symbol("s", positive=True),
-    )
+    return *integers("j J"), *positive("w p"), sp.Symbol("s", positive=True)
 
 
 def _bundle_is_least(proof: Argument, case: str, utility: Callable[[Any], Any], bundle: Any, least: Any) -> None:
     """Prove that `bundle`, a function of j, gives one unit of a concave utility for the `least` money."""
-    sp, j, J, _, p, _ = _weighted()
-    m = sp.Symbol("m", integer=True, positive=True)
-    x, y, g = sp.IndexedBase("x", positive=True), sp.IndexedBase("y", nonnegative=True), sp.IndexedBase("g", real=True)
+    j, J, _, p, _ = _weighted()
+    m = integers("m")
+    x, y, g = positive("x"), nonnegative("y"), sp.IndexedBase("g", real=True)
     below = sp.Symbol("kappa", nonnegative=True)
 
     def at(k: Any) -> Any:
@@ -135,11 +124,8 @@ def _bundle_is_least(proof: Argument, case: str, utility: Callable[[Any], Any], 
     proof.equal(f"It costs e, {case}", sp.Sum(p[j] * at(j), (j, 1, J)), least)
     paid = sp.Sum(least * g[j] * y[j], (j, 1, J))
     here = proof.aside()
-    here.given(
-        "y gives one unit too; concave and by Euler's identity, its slopes at x sum to kappa >= 0 more",
-        sp.Sum(g[j] * y[j], (j, 1, J)),
-        1 + below,
-    )
+    text = "y gives one unit too; concave and by Euler's identity, its slopes at x sum to kappa >= 0 more"
+    here.given(text, sp.Sum(g[j] * y[j], (j, 1, J)), 1 + below)
     here.equal("It costs, at prices e g_j,", paid, least * (1 + below))
     here.at_least("which is e or more", least * (1 + below), least)
     proof.include(here)
@@ -147,9 +133,8 @@ def _bundle_is_least(proof: Argument, case: str, utility: Callable[[Any], Any], 
 
 def ces_limit_cobb_douglas(total: Any = 1) -> Proof:
     """Prove that CES tends to Cobb-Douglas as rho tends to 0, if the weights sum to `total` = 1."""
-    sp = load_sympy()
-    j, J = sp.symbols("j J", integer=True, positive=True)
-    w, x = sp.IndexedBase("w", positive=True), sp.IndexedBase("x", positive=True)
+    j, J = integers("j J")
+    w, x = positive("w x")
     rho = sp.Symbol("rho", real=True)
     proof = Argument()
     proof.given("the weights sum to one", sp.Sum(w[j], (j, 1, J)), sp.sympify(total))
@@ -171,9 +156,8 @@ def ces_limit_cobb_douglas(total: Any = 1) -> Proof:
 
 def ces_limit_needs_weights_of_one(total: Any = None) -> Proof:
     """Prove that with any other sum of weights there is no limit at 0; `total` is a sum to try it with."""
-    sp = load_sympy()
-    j, J = sp.symbols("j J", integer=True, positive=True)
-    w = sp.IndexedBase("w", positive=True)
+    j, J = integers("j J")
+    w = positive("w")
     r, d, W = sp.symbols("r d W", positive=True)
     proof = Argument()
     proof.given("the weights sum to W", sp.Sum(w[j], (j, 1, J)), W)
@@ -186,16 +170,14 @@ def ces_limit_needs_weights_of_one(total: Any = None) -> Proof:
     below = sp.Limit(less**r, r, sp.oo)
     proof.equal("W = 1/(1 + d): it vanishes from above, and its inverse from below", below, 0)
     return proof.proof(
-        "Unless the weights sum to one, CES has no limit as rho -> 0: 0 from one side, infinite from the other",
-        LIMITS,
+        "Unless the weights sum to one, CES has no limit as rho -> 0: 0 from one side, infinite from the other", LIMITS
     )
 
 
 def ces_limit_linear(end: Any = 1) -> Proof:
     """Prove that CES is linear at rho = `end` = 1."""
-    sp = load_sympy()
-    j, J = sp.symbols("j J", integer=True, positive=True)
-    w, x, rho = sp.IndexedBase("w", positive=True), sp.IndexedBase("x", positive=True), sp.Symbol("rho", positive=True)
+    j, J = integers("j J")
+    (w, x), rho = positive("w x"), sp.Symbol("rho", positive=True)
     ces = sp.Sum(w[j] * x[j] ** rho, (j, 1, J)) ** (1 / rho)
     proof = Argument()
     proof.equal("At rho = 1", ces.subs(rho, end), sp.Sum(w[j] * x[j], (j, 1, J)))
@@ -207,9 +189,7 @@ def ces_limit_linear(end: Any = 1) -> Proof:
 
 def ces_limit_leontief(scarcer: Any = 1) -> Proof:
     """Prove that CES tends to the minimum as rho tends to -infinity: for two goods, the scarcer one times `scarcer`."""
-    sp = load_sympy()
-    m, d, w, r = sp.symbols("m d w r", positive=True)
-    a = sp.Symbol("a", positive=True)  # the other weight
+    m, d, w, a, r = sp.symbols("m d w a r", positive=True)  # w and a are the weights
     other = m * (1 + d)
     ces = (w * m ** (-r) + a * other ** (-r)) ** (-1 / r)
     proof = Argument()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .proof import Argument, Proof, load_sympy
+from .proof import Argument, Proof
+from .symbols import sp
 
 
 def product_needs_budgets(budgets: tuple[int, int] = (3, 1)) -> Proof:
     """Refute Appendix E as printed: without budgets as powers, the optimum need not minimise the product of ratios."""
-    sp = load_sympy()
     x = sp.Symbol("x", positive=True)
     B = tuple(sp.Integer(each) for each in budgets)
     proof = Argument()
@@ -30,7 +30,6 @@ def ratios_are_not_finish_times(work: Any = None) -> Proof:
 
     `work` is that of each of two identical jobs on one GPU over two rounds.
     """
-    sp = load_sympy()
     work = sp.Rational(1, 2) if work is None else sp.sympify(work)
     one, two = sp.symbols("U_1 U_2", positive=True)
     proof = Argument()
@@ -40,11 +39,8 @@ def ratios_are_not_finish_times(work: Any = None) -> Proof:
     proof.equal("U = (1, 1) uses both rounds and meets it: a whole round each is an optimum", total**2 / 4, 1)
     alone, shared = 1 + work, work / sp.Rational(1, 2)  # the second job waits a round; half a GPU each from the start
     proof.exceeds("The job that gets the second round ends later than with half a GPU in both", alone, shared)
-    proof.exceeds(
-        "and the product of the finish times is not what the equal split, an optimum too, minimises",
-        shared**2,
-        work * alone,
-    )
+    text = "and the product of the finish times is not what the equal split, an optimum too, minimises"
+    proof.exceeds(text, shared**2, work * alone)
     return proof.proof(
         "As finish times the ratios may exceed one at an optimum, their product need not be least: two jobs",
         "against Shockwave, Corollary 4.0.1 (a) and (b)",
@@ -53,7 +49,6 @@ def ratios_are_not_finish_times(work: Any = None) -> Proof:
 
 def window_is_no_equilibrium(progress: Any = None) -> Proof:
     """Refute Appendix G.1: past `progress` makes the window's optimum no equilibrium."""
-    sp = load_sympy()
     x = sp.Symbol("x", positive=True)
     progress = sp.Rational(1, 2) if progress is None else sp.sympify(progress)
     proof = Argument()
@@ -70,7 +65,6 @@ def window_is_no_equilibrium(progress: Any = None) -> Proof:
 
 def _best_of_two(proof: Argument, budgets: tuple[Any, Any], first: Any, second: Any) -> Any:
     """Prove where ``B_1 log U_1 + B_2 log U_2`` is largest, for utilities linear in the first buyer's x of one good."""
-    sp = load_sympy()
     (x,) = first.free_symbols
     welfare = budgets[0] * sp.log(first) + budgets[1] * sp.log(second)
     (best,) = sp.solve(sp.diff(welfare, x), x)

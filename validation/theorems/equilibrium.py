@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .proof import Argument, Proof, load_sympy
+from .proof import Argument, Proof
+from .symbols import integers, nonnegative, positive, sp
 
 LEONTIEF = "Shockwave, Appendix D"
 MARKET = "Shockwave, Theorem C.1; Eisenberg and Gale 1959"
@@ -15,11 +16,9 @@ def leontief_conditions(constraint: Any = 1) -> Proof:
 
     `constraint` multiplies what a level takes of a resource in the Lagrangian.
     """
-    sp = load_sympy()
-    i, j, t, m, n, N, J, T = _integers("i j t m n N J T")
-    B, a, c = _positive("B"), _nonnegative("a"), _positive("c")
-    p, r, U, z = _nonnegative("p"), _nonnegative("r"), _positive("U"), _nonnegative("z")
-    y, s = _nonnegative("y"), _nonnegative("s")
+    i, j, t, m, n, N, J, T = integers("i j t m n N J T")
+    B, c, U = positive("B c U")
+    a, p, r, z, y, s = nonnegative("a p r z y s")
 
     def used(level: Any) -> Any:
         return sp.Sum(a[i, j, t] * level[i, t], (i, 1, N))
@@ -36,11 +35,8 @@ def leontief_conditions(constraint: Any = 1) -> Proof:
         p[j, t] * (c[j, t] - constraint * used(r)), (j, 1, J), (t, 1, T)
     )
     slope = B[m] / sp.Sum(r[m, t], (t, 1, T)) - sp.Sum(a[m, j, n] * p[j, n], (j, 1, J))
-    proof.equal(
-        "Slope of the Lagrangian in the level r_mn: B_m/U_m less what a unit costs",
-        sp.Derivative(lagrangian, r[m, n]),
-        slope,
-    )
+    text = "Slope of the Lagrangian in the level r_mn: B_m/U_m less what a unit costs"
+    proof.equal(text, sp.Derivative(lagrangian, r[m, n]), slope)
     proof.equal("Cost of levels r: resource by resource or buyer by buyer", cost(r), spent(r), rule=True)
     proof.equal("and of any other levels y", cost(y), spent(y))
     proof.given("the utility is the sum of the levels", sp.Sum(r[i, t], (t, 1, T)), U[i], i)
@@ -67,18 +63,11 @@ def leontief_conditions(constraint: Any = 1) -> Proof:
 
 def prices_are_duals(degree: Any = 1, slack: Any = 0) -> Proof:
     """Prove that at the duals of the capacities no buyer can afford more, if Euler's identity is of `degree` one."""
-    sp = load_sympy()
-    k, K = _integers("k K")
-    B, U, value, below = sp.symbols("B U V kappa", positive=True)
-    money = sp.Symbol("m", nonnegative=True)
-    below = sp.Symbol("kappa", nonnegative=True)
-    x, y, g, d, p = (
-        _nonnegative("x"),
-        _nonnegative("y"),
-        sp.IndexedBase("g", real=True),
-        _nonnegative("d"),
-        _nonnegative("p"),
-    )
+    k, K = integers("k K")
+    B, U, value = sp.symbols("B U V", positive=True)
+    money, below = sp.symbols("m kappa", nonnegative=True)
+    x, y, d, p = nonnegative("x y d p")
+    g = sp.IndexedBase("g", real=True)
 
     def total(f: Any) -> Any:
         return sp.Sum(f, (k, 1, K))
@@ -112,11 +101,10 @@ def prices_are_duals(degree: Any = 1, slack: Any = 0) -> Proof:
 
 def leontief_prices_are_duals(levels: Any = 1) -> Proof:
     """Prove the same of Leontief utilities, which have no slopes; `levels` multiplies what y's levels are worth."""
-    sp = load_sympy()
-    j, t, J, T = _integers("j t J T")
+    j, t, J, T = integers("j t J T")
     B, U = sp.symbols("B U", positive=True)
     money = sp.Symbol("m", nonnegative=True)
-    a, p, r, z, y, more = (_nonnegative(name) for name in ("a", "p", "r", "z", "y", "b"))
+    a, p, r, z, y, more = nonnegative("a p r z y b")
     unit_cost = sp.Sum(a[j, t] * p[j, t], (j, 1, J))
     bought = sp.Sum(p[j, t] * (a[j, t] * y[t] + more[j, t]), (j, 1, J), (t, 1, T))
     waste = sp.Sum(p[j, t] * more[j, t], (j, 1, J), (t, 1, T))
@@ -127,11 +115,8 @@ def leontief_prices_are_duals(levels: Any = 1) -> Proof:
     proof.given("U is the sum of the levels", sp.Sum(r[t], (t, 1, T)), U)
     proof.equal("The buyer's goods cost the budget", sp.Sum(r[t] * unit_cost, (t, 1, T)), B)
     spare = U / B * (sp.Sum(y[t] * z[t], (t, 1, T)) + waste)
-    proof.equal(
-        "Any bundle a_jt y_t + b_jt, b_jt >= 0, of utility sum_t y_t: what it falls short of U p.x/B",
-        U / B * bought - value,
-        spare,
-    )
+    text = "Any bundle a_jt y_t + b_jt, b_jt >= 0, of utility sum_t y_t: what it falls short of U p.x/B"
+    proof.equal(text, U / B * bought - value, spare)
     proof.at_least("is not negative: its utility is at most U p.x/B", spare, 0)
     proof.given("it is affordable: what its levels add up to", sp.Sum(y[t], (t, 1, T)), U / B * (B - money) - spare)
     proof.equal("that is, it costs m >= 0 less than the budget", bought, B - money)
@@ -145,22 +130,17 @@ def leontief_prices_are_duals(levels: Any = 1) -> Proof:
 
 def budgets_clear(degree: Any = 1) -> Proof:
     """Prove that budgets are spent and goods sold, if Euler's identity is of `degree` one."""
-    sp = load_sympy()
-    i, k, N, K = _integers("i k N K")
-    B, U, p, c, x = _positive("B"), _positive("U"), _nonnegative("p"), _positive("c"), _nonnegative("x")
-    g = sp.IndexedBase("g", real=True)
+    i, k, N, K = integers("i k N K")
+    B, U, c = positive("B U c")
+    (p, x), g = nonnegative("p x"), sp.IndexedBase("g", real=True)
     bought = sp.Sum(p[k] * x[i, k], (k, 1, K))
     sold = sp.Sum(p[k] * sp.Sum(x[i, k], (i, 1, N)), (k, 1, K))
     priced = sp.Sum(p[k] * c[k], (k, 1, K))
     proof = Argument()
     proof.equal("What is sold is what is bought", sold, sp.Sum(bought, (i, 1, N)), rule=True)
-    proof.given(
-        "prices are B_i/U_i times the slope, wherever x_ik > 0",
-        bought,
-        B[i] / U[i] * sp.Sum(g[i, k] * x[i, k], (k, 1, K)),
-        i,
-    )
-    proof.given("Euler's identity", sp.Sum(g[i, k] * x[i, k], (k, 1, K)), degree * U[i], i)
+    by_slopes = sp.Sum(g[i, k] * x[i, k], (k, 1, K))
+    proof.given("prices are B_i/U_i times the slope, wherever x_ik > 0", bought, B[i] / U[i] * by_slopes, i)
+    proof.given("Euler's identity", by_slopes, degree * U[i], i)
     proof.equal("Every buyer spends the budget", bought, B[i])
     proof.given("what is left over costs nothing", priced, sold)
     proof.equal("All goods cost all budgets", priced, sp.Sum(B[i], (i, 1, N)))
@@ -169,10 +149,9 @@ def budgets_clear(degree: Any = 1) -> Proof:
 
 def prices_bound_welfare(priced_at: Any = 1) -> Proof:
     """Prove that prices at which all goods cost `priced_at` times all budgets bound Nash welfare."""
-    sp = load_sympy()
-    i, k, N, K = _integers("i k N K")
-    B, e, m, p, c = _positive("B"), _positive("e"), _positive("m"), _nonnegative("p"), _positive("c")
-    x, s, lam, gam = _nonnegative("x"), _nonnegative("s"), _nonnegative("l"), _nonnegative("g")
+    i, k, N, K = integers("i k N K")
+    B, e, m, c = positive("B e m c")
+    p, x, s, lam, gam = nonnegative("p x s l g")
     logs = sp.IndexedBase("v", real=True)
     proof = Argument()
     _logarithm(proof)
@@ -186,16 +165,13 @@ def prices_bound_welfare(priced_at: Any = 1) -> Proof:
     bound = sp.Sum(B[i] * (sp.log(B[i]) - sp.log(e[i])), (i, 1, N))
     welfare = sp.Sum(B[i] * (sp.log(B[i]) + logs[i] - sp.log(e[i]) - lam[i]), (i, 1, N))
     slack = budgets - sp.Sum(m[i], (i, 1, N))
-    proof.equal(
-        "D - P, where U_i = m_i/e_i exp(-l_i), l_i >= 0: money m_i buys at most m_i/e_i",
-        bound - welfare,
-        sp.Sum(B[i] * (lam[i] + gam[i]), (i, 1, N)) + slack,
-    )
+    text, short = "D - P, where U_i = m_i/e_i exp(-l_i), l_i >= 0: money m_i buys at most m_i/e_i", lam[i] + gam[i]
+    proof.equal(text, bound - welfare, sp.Sum(B[i] * short, (i, 1, N)) + slack)
     proof.given("x keeps the capacities, s_k >= 0 is left", sp.Sum(x[i, k], (i, 1, N)), c[k] - s[k], k)
     proof.given("all goods cost all budgets", sp.Sum(p[k] * c[k], (k, 1, K)), priced_at * budgets)
     left = sp.Sum(p[k] * s[k], (k, 1, K))
     proof.equal("The last term is the worth of what is left", budgets - sold, left)
-    proof.at_least("Nothing of it is negative: D >= P", sp.Sum(B[i] * (lam[i] + gam[i]), (i, 1, N)) + left, 0)
+    proof.at_least("Nothing of it is negative: D >= P", sp.Sum(B[i] * short, (i, 1, N)) + left, 0)
     return proof.proof(
         "Weak duality: sum_i B_i log(B_i/e_i(p)) >= sum_i B_i log U_i(x_i) for all prices with p.c = sum B and all "
         "feasible x. Any number of buyers and goods",
@@ -205,10 +181,10 @@ def prices_bound_welfare(priced_at: Any = 1) -> Proof:
 
 def gap_bounds_the_mean(scale: Any = None) -> Proof:
     """Prove that a gap bounds utilities: their mean is within exp(-gap) of the best. `scale` divides the gap."""
-    sp = load_sympy()
-    i, N = _integers("i N")
-    B, U, V, total = _positive("B"), _positive("U"), _positive("V"), sp.Symbol("B", positive=True)
-    bound, least, gap = sp.Symbol("D", real=True), sp.Symbol("delta", nonnegative=True), sp.Symbol("g", real=True)
+    i, N = integers("i N")
+    B, U, V = positive("B U V")
+    total, least = sp.Symbol("B", positive=True), sp.Symbol("delta", nonnegative=True)
+    bound, gap = sp.symbols("D g", real=True)
     scale = total if scale is None else sp.sympify(scale)
 
     def welfare(utility: Any) -> Any:
@@ -216,11 +192,8 @@ def gap_bounds_the_mean(scale: Any = None) -> Proof:
 
     proof = Argument()
     mean = sp.Product((U[i] / V[i]) ** (B[i] / total), (i, 1, N))
-    proof.equal(
-        "The logarithm of the geometric mean of U_i/V_i, weighted by budgets",
-        sp.log(mean),
-        (welfare(U) - welfare(V)) / total,
-    )
+    text = "The logarithm of the geometric mean of U_i/V_i, weighted by budgets"
+    proof.equal(text, sp.log(mean), (welfare(U) - welfare(V)) / total)
     proof.given("V is the optimum: delta >= 0 below the bound D (prices_bound_welfare)", welfare(V), bound - least)
     proof.given("the gap is g = (D - P)/B, P the welfare of U", welfare(U), bound - scale * gap)
     proof.at_least("so the mean is exp(-g) or more", sp.log(mean), -gap)
@@ -232,21 +205,8 @@ def gap_bounds_the_mean(scale: Any = None) -> Proof:
 
 def _logarithm(proof: Argument) -> None:
     """Prove ``log v <= v - 1``: as an integral of something nonnegative, above 1 and below."""
-    sp = load_sympy()
     d, u = sp.symbols("d u", nonnegative=True)
     for name, v, integrand in (("v = 1 + d", 1 + d, u / (1 + u)), ("v = 1/(1 + d)", 1 / (1 + d), u / (1 + u) ** 2)):
         proof.equal(f"log v <= v - 1, {name}: the difference is 0 at d = 0", (v - 1 - sp.log(v)).subs(d, 0), 0)
         proof.equal("its derivative in d", sp.diff(v - 1 - sp.log(v), d), integrand.subs(u, d))
         proof.at_least("which is nowhere negative", integrand.subs(u, d), 0)
-
-
-def _integers(names: str) -> Any:
-    return load_sympy().symbols(names, integer=True, positive=True)
-
-
-def _positive(name: str) -> Any:
-    return load_sympy().IndexedBase(name, positive=True)
-
-
-def _nonnegative(name: str) -> Any:
-    return load_sympy().IndexedBase(name, nonnegative=True)

@@ -13,44 +13,19 @@ from typing import Any
 
 from ...formulations.errors import EquipoiseError
 from .sums import canonical, fresh, replaced, without_sums
+from .symbols import sp
 
 
 class ProofFailed(EquipoiseError):  # noqa: N818 - the name users read
     """A step that sympy cannot close: the statement is false as put, or needs another argument."""
 
 
-class TheoryMissing(EquipoiseError):  # noqa: N818
-    """A package of the `theory` extra is not installed; the message names it and its installation."""
-
-
-def load_sympy() -> Any:
-    """Return the module sympy, which only proofs load.
-
-    Raises
-    ------
-    TheoryMissing
-        If it is not installed.
-    """
-    try:
-        import sympy
-    except ImportError:
-        raise TheoryMissing("proofs need sympy, which is not installed: pip install 'equipoise[theory]'") from None
-    return sympy
-
-
 @dataclass(frozen=True)
 class Proof:
-    """A statement with the steps that prove it; printing it shows them all.
+    """A statement, for how many buyers and goods, with its source and the steps that prove it; prints them all.
 
-    Attributes
-    ----------
-    statement : str
-        What is proved, and for how many buyers and goods.
-    source : str
-        Where the statement comes from.
-    steps : tuple of (str, sympy relation)
-        In order. A step whose text starts with "Given" is a hypothesis, a definition, or what a theorem that it names
-        proves; every other one was verified.
+    A step, (text, sympy relation), whose text starts with "Given" is a hypothesis, a definition, or what a theorem that
+    it names proves; every other one was verified.
     """
 
     statement: str
@@ -68,45 +43,36 @@ class Argument:
     """A proof in the making: what is given, and the steps verified so far."""
 
     def __init__(self) -> None:
-        self._sp = load_sympy()
         self._steps: list[tuple[str, Any]] = []
         self._rules: list[tuple[Any, Any, tuple[Any, ...]]] = []
 
     def given(self, text: str, left: Any, right: Any, *each: Any) -> None:
         """Take ``left = right`` as a hypothesis or a definition: from here on `left` is replaced by `right`.
 
-        Parameters
-        ----------
-        text : str
-        left, right : sympy expression
-            `left` is a symbol, a sum, or an indexed symbol as ``p[k]``, which stands for all its indices.
-        *each : sympy symbol
-            Indices, free in a sum `left`, for all of whose values the hypothesis is meant.
+        The left side is a symbol, a sum, or an indexed symbol as ``p[k]``, which stands for all its indices; `each` are
+        indices, free in a sum, for all of whose values the hypothesis is meant.
         """
-        self._steps.append((f"Given: {text}", self._sp.Eq(left, right, evaluate=False)))
-        self._rules.append((canonical(left), self._sp.sympify(right), each))
+        self._steps.append((f"Given: {text}", sp.Eq(left, right, evaluate=False)))
+        self._rules.append((canonical(left), sp.sympify(right), each))
 
     def equal(self, text: str, left: Any, right: Any, *each: Any, rule: bool = False) -> None:
         """Verify that two expressions are the same under what is given; as a `rule`, use it like something given.
 
-        Raises
-        ------
-        ProofFailed
-            If sympy does not simplify their difference to 0.
+        ProofFailed if sympy does not simplify their difference to 0.
         """
         rest = self._reduced(left - right)
         if rest != 0:
             raise ProofFailed(f"{text}: {formula_text(left)} = {formula_text(right)} leaves {formula_text(rest)}")
-        self._steps.append((text, self._sp.Eq(left, right, evaluate=False)))
+        self._steps.append((text, sp.Eq(left, right, evaluate=False)))
         if rule:
-            self._rules.append((canonical(left), self._sp.sympify(right), each))
+            self._rules.append((canonical(left), sp.sympify(right), each))
 
     def differ(self, text: str, left: Any, right: Any) -> None:
         """Verify that two exact numbers differ."""
         rest = self._reduced(left - right)
         if rest.free_symbols or rest.is_zero is not False:
             raise ProofFailed(f"{text}: {formula_text(left)} and {formula_text(right)} do not differ for certain")
-        self._steps.append((text, self._sp.Ne(left, right, evaluate=False)))
+        self._steps.append((text, sp.Ne(left, right, evaluate=False)))
 
     def at_least(self, text: str, left: Any, right: Any) -> None:
         """Verify ``left >= right``: their difference is made of terms of known sign."""
@@ -122,7 +88,7 @@ class Argument:
             rest = self._reduced(left - right)
             if not _is(rest, sign):
                 raise ProofFailed(f"{text}: the sign of {formula_text(rest)} is not known")
-        shown = self._sp.Ge if sign == "nonnegative" else self._sp.Gt
+        shown = sp.Ge if sign == "nonnegative" else sp.Gt
         self._steps.append((text, shown(left, right, evaluate=False)))
 
     def aside(self) -> Argument:
@@ -136,20 +102,13 @@ class Argument:
         self._steps += other._steps
 
     def proof(self, statement: str, source: str) -> Proof:
-        """Return the proof.
-
-        Raises
-        ------
-        ProofFailed
-            If nothing was verified: what is given proves nothing by itself.
-        """
+        """Return the proof; ProofFailed if nothing was verified: what is given proves nothing by itself."""
         if all(text.startswith("Given") for text, _ in self._steps):
             raise ProofFailed(f"{statement}: no step")
         return Proof(statement, source, tuple(self._steps))
 
     def _reduced(self, expression: Any) -> Any:
         """Return the expression after what is given, in one form, simplified, with a symbol for every sum."""
-        sp = self._sp
         late = (sp.Limit, sp.Derivative, sp.Min)  # stated, and worked out only here
         expression = sp.sympify(expression).replace(lambda each: isinstance(each, late), lambda each: each.doit())
         expression = expression.replace(
@@ -159,7 +118,8 @@ class Argument:
         for _ in range(len(self._rules) + 1):  # what is given may lead to the left side of something else given
             before = expression
             for left, right, each in self._rules:
-                symbols = sorted(expression.atoms(sp.Symbol) - _bound(left), key=str) if each else []
+                bound = {limit[0] for total in left.atoms(sp.Sum) for limit in total.limits}
+                symbols = sorted(expression.atoms(sp.Symbol) - bound, key=str) if each else []
                 for indices in product(symbols, repeat=len(each)):
                     at = dict(zip(each, indices, strict=True))
                     expression = replaced(expression, left.xreplace(at), fresh(right).xreplace(at))
@@ -172,9 +132,8 @@ class Argument:
 
 def formula_text(formula: Any) -> str:
     """Return a formula on one line, sums as ``sum_j(...)``."""
-    sp = load_sympy()
 
-    class Printer(sp.StrPrinter):  # type: ignore[misc, name-defined]  # sympy has no types
+    class Printer(sp.StrPrinter):  # type: ignore[misc]  # sympy has no types
         def _print_Sum(self, total: Any) -> str:  # noqa: N802 - the names that sympy calls
             indices = [str(limit[0]) for limit in total.limits]
             under = indices[0] if len(indices) == 1 else "{" + ",".join(indices) + "}"
@@ -203,11 +162,5 @@ def formula_text(formula: Any) -> str:
     return str(Printer().doprint(formula)).replace("**", "^")
 
 
-def _bound(expression: Any) -> set[Any]:
-    """Return the indices of all sums in an expression."""
-    return {limit[0] for each in expression.atoms(load_sympy().Sum) for limit in each.limits}
-
-
 def _is(expression: Any, sign: str) -> bool:
-    sp = load_sympy()
     return any(getattr(form(expression), f"is_{sign}") is True for form in (sp.sympify, sp.factor, sp.expand))

@@ -5,18 +5,14 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from .symbols import sp
+
 
 def canonical(expression: Any, *, merge: bool = False) -> Any:
     """Return an equal expression whose sums have one form: split by terms, factors outside, indices renamed.
 
-    Parameters
-    ----------
-    expression : sympy expression
-    merge : bool
-        Whether a sum of sums becomes one over all their indices, so that their order does not matter.
+    With `merge` a sum of sums becomes one over all their indices, so that their order does not matter.
     """
-    import sympy as sp
-
     expression = sp.sympify(expression)
     if isinstance(expression, sp.Sum):
         function = expression.function
@@ -30,8 +26,6 @@ def canonical(expression: Any, *, merge: bool = False) -> Any:
 
 def replaced(expression: Any, left: Any, right: Any) -> Any:
     """Return the expression with `left` replaced by `right`; an indexed `left` stands for all its indices."""
-    import sympy as sp
-
     if isinstance(left, sp.Sum):
         # A sum of sums is one with several indices to sympy: the left side may be a part of it.
         def holds(each: Any) -> bool:
@@ -52,8 +46,6 @@ def replaced(expression: Any, left: Any, right: Any) -> Any:
 
 def fresh(expression: Any) -> Any:
     """Return the expression with an index of its own for every sum, which nothing put into it can meet."""
-    import sympy as sp
-
     if isinstance(expression, sp.Sum):
         new = {limit[0]: sp.Dummy(integer=True, positive=True) for limit in expression.limits}
         limits = [(new[index], low, high) for index, low, high in expression.limits]
@@ -65,14 +57,11 @@ def fresh(expression: Any) -> Any:
 
 def without_sums(expression: Any) -> Any:
     """Return the expression with a symbol for every sum, of the sign that all its terms share, if they do."""
-    import sympy as sp
-
     return _hidden(sp.sympify(expression), {})
 
 
 def _sum(function: Any, index: Any, low: Any, high: Any, merge: bool) -> Any:
     """Return the sum of a canonical function over one index, itself canonical."""
-    import sympy as sp
     from sympy.concrete.delta import deltasummation
 
     if any(delta.has(index) for delta in function.atoms(sp.KroneckerDelta)):
@@ -92,8 +81,6 @@ def _sum(function: Any, index: Any, low: Any, high: Any, merge: bool) -> Any:
 
 
 def _with_neat_powers(term: Any) -> Any:
-    import sympy as sp
-
     def is_sum_of_fractions(each: Any) -> bool:
         return isinstance(each, sp.Pow) and isinstance(each.exp, sp.Add)
 
@@ -101,8 +88,6 @@ def _with_neat_powers(term: Any) -> Any:
 
 
 def _sum_of_product(term: Any, index: Any, low: Any, high: Any, merge: bool) -> Any:
-    import sympy as sp
-
     outside, inside = term.as_independent(index, as_Add=False)
     if inside == 1:
         return outside * (high - low + 1)
@@ -127,7 +112,6 @@ def _sum_of_product(term: Any, index: Any, low: Any, high: Any, merge: bool) -> 
 
 
 def _depth(inner: Any, end: Any) -> int:
-    import sympy as sp
 
     below = max((_depth(each, end) for each in inner.function.atoms(sp.Sum)), default=0)
     return int(below + sum(limit[2] == end for limit in inner.limits))
@@ -135,8 +119,6 @@ def _depth(inner: Any, end: Any) -> int:
 
 def _hidden(expression: Any, names: dict[Any, Any]) -> Any:
     """Return the expression with a symbol for every sum, and note in `names` what each stands for."""
-    import sympy as sp
-
     if isinstance(expression, sp.Sum):
         name = _stand_in(_hidden(expression.function, {}), expression.limits)
         names[name] = expression
@@ -149,8 +131,6 @@ def _hidden(expression: Any, names: dict[Any, Any]) -> Any:
 @cache
 def _stand_in(function: Any, limits: Any) -> Any:
     """Return the symbol for a sum whose inner sums are symbols already: the same for the same sum."""
-    import sympy as sp
-
     signs: dict[str, bool] = {"real": True} if function.is_real else {}
     some = all(low == 1 and high.is_positive for _, low, high in limits)  # a sum of nothing is 0
     for sign in ("positive", "nonnegative", "negative", "nonpositive"):

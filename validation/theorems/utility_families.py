@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .proof import Argument, Proof, load_sympy
+from .proof import Argument, Proof
+from .symbols import integers, nonnegative, positive, sp
 
 SOURCE = "Shockwave, Section 4.2 and Appendix C"
 
@@ -16,27 +17,25 @@ Utility = Callable[[Amounts], Any]
 
 def linear_is_homogeneous(utility: Utility | None = None) -> Proof:
     """Prove that linear utilities scale with the goods, and Euler's identity."""
-    sp, (j, t), (J, T), x = _goods()
-    worth = sp.IndexedBase("u", nonnegative=True)
+    j, t, J, T = integers("j t J T")
+    worth = nonnegative("u")
     proof = Argument()
-    _homogeneous(proof, utility or (lambda at: sp.Sum(worth[j, t] * at(j, t), (j, 1, J), (t, 1, T))), x)
+    _homogeneous(proof, utility or (lambda at: sp.Sum(worth[j, t] * at(j, t), (j, 1, J), (t, 1, T))))
     return proof.proof("A linear utility is homogeneous of degree one: x . grad U = U; any resources, rounds", SOURCE)
 
 
 def leontief_is_homogeneous(utility: Utility | None = None) -> Proof:
     """Prove it of Leontief utilities: by levels over any number of rounds, and of the minimum for two resources."""
-    sp = load_sympy()
-    (j, t), (_, T) = _indices()
-    z, s = sp.IndexedBase("z", nonnegative=True), _scale()
+    j, t, n, T = integers("j t n T")
+    z, s = nonnegative("z"), sp.Symbol("s", positive=True)
     proof = Argument()
     # The level z_t of a round takes a_jt z_t of every resource: the levels are the variables of the program.
     levels = utility or (lambda at: sp.Sum(at(j, t), (t, 1, T)))
     level = levels(lambda j, t: z[t])
     proof.equal("Levels s times as high give s times the utility", levels(lambda j, t: s * z[t]), s * level)
-    n = sp.Symbol("n", integer=True, positive=True)
     euler = sp.Sum(z[n] * sp.Derivative(level, z[n]), (n, 1, T))
     proof.equal("Euler's identity over levels: sum_t z_t dU/dz_t = U", euler, level)
-    one, more = sp.Symbol("m", nonnegative=True), sp.Symbol("d", nonnegative=True)
+    one, more = sp.symbols("m d", nonnegative=True)
     for order in ((one, one + more), (one + more, one)):
         least, scaled = sp.Min(*order, evaluate=False), sp.Min(*(s * v for v in order), evaluate=False)
         proof.equal("The minimum itself, either resource the scarcer one", scaled, s * least)
@@ -48,15 +47,15 @@ def leontief_is_homogeneous(utility: Utility | None = None) -> Proof:
 
 def ces_is_homogeneous(utility: Utility | None = None) -> Proof:
     """Prove it of CES utilities, rho symbolic."""
-    sp, (j, t), (J, T), x = _goods()
-    w, s = sp.IndexedBase("w", positive=True), sp.IndexedBase("s", positive=True)
+    j, t, J, T = integers("j t J T")
+    w, s = positive("w s")
     rho = sp.Symbol("rho", real=True, nonzero=True)
 
     def ces(at: Amounts) -> Any:
         return sp.Sum(s[t] * sp.Sum(w[j, t] * at(j, t) ** rho, (j, 1, J)) ** (1 / rho), (t, 1, T))
 
     proof = Argument()
-    _homogeneous(proof, utility or ces, x)
+    _homogeneous(proof, utility or ces)
     return proof.proof(
         "A CES utility is homogeneous of degree one, any rho != 0: x . grad U = U; any resources, rounds", SOURCE
     )
@@ -64,15 +63,15 @@ def ces_is_homogeneous(utility: Utility | None = None) -> Proof:
 
 def cobb_douglas_is_homogeneous(utility: Utility | None = None, total: Any = 1) -> Proof:
     """Prove it of Cobb-Douglas utilities whose weights sum to `total`."""
-    sp, (j, t), (J, T), x = _goods()
-    w, s = sp.IndexedBase("w", positive=True), sp.IndexedBase("s", positive=True)
+    j, t, J, T = integers("j t J T")
+    w, s = positive("w s")
 
     def cobb_douglas(at: Amounts) -> Any:
         return sp.Sum(s[t] * sp.exp(sp.Sum(w[j, t] * sp.log(at(j, t)), (j, 1, J))), (t, 1, T))
 
     proof = Argument()
     proof.given("the weights of a round sum to one", sp.Sum(w[j, t], (j, 1, J)), sp.sympify(total), t)
-    _homogeneous(proof, utility or cobb_douglas, x)
+    _homogeneous(proof, utility or cobb_douglas)
     return proof.proof(
         "A Cobb-Douglas utility is homogeneous of degree one: x . grad U = U; any resources, rounds", SOURCE
     )
@@ -80,7 +79,7 @@ def cobb_douglas_is_homogeneous(utility: Utility | None = None, total: Any = 1) 
 
 def ces_is_concave(rho: Any = None) -> Proof:
     """Prove that a CES utility bends down along every line, for 0 < rho < 1 and for rho < 0."""
-    sp, at, weighted = _line()
+    at, weighted = _line()
     less = sp.Symbol("q", positive=True)
     proof = Argument()
     # Every rho below 1 but 0 is one of these, and their signs are known to sympy.
@@ -96,7 +95,7 @@ def ces_is_concave(rho: Any = None) -> Proof:
 
 def cobb_douglas_is_concave(total: Any = 1) -> Proof:
     """Prove that a Cobb-Douglas utility bends down along every line if its weights sum to `total`."""
-    sp, at, weighted = _line()
+    at, weighted = _line()
     proof = Argument()
     proof.given("the weights sum to one", weighted(lambda j: 1), sp.sympify(total))
     utility = sp.exp(weighted(lambda j: sp.log(at(j))))
@@ -108,10 +107,9 @@ def cobb_douglas_is_concave(total: Any = 1) -> Proof:
 
 def other_degrees(power: Any = None) -> Proof:
     """Prove that U^(1/d) is homogeneous of degree one if U is of degree d, and that mixed degrees have no degree."""
-    sp = load_sympy()
     s, d, one, two = sp.symbols("s d x y", positive=True)
     power = 1 / d if power is None else power
-    utility, euler = sp.Symbol("U", positive=True), sp.Symbol("E", positive=True)
+    utility, euler = sp.symbols("U E", positive=True)
     proof = Argument()
     proof.equal("U(s x) = s^d U(x), so its power 1/d scales by s", (s**d * utility) ** power, s * utility**power)
     proof.given("Euler's identity of degree d, E = x . grad U", euler, d * utility)
@@ -128,13 +126,12 @@ def other_degrees(power: Any = None) -> Proof:
     )
 
 
-def _line() -> tuple[Any, Any, Callable[[Callable[[Any], Any]], Any]]:
-    """Return sympy, the point x + e h at resource j, and the sum of a function of j with weights."""
-    sp = load_sympy()
-    (j, _), (J, _) = _indices()
-    w, x, h = sp.IndexedBase("w", positive=True), sp.IndexedBase("x", positive=True), sp.IndexedBase("h", real=True)
+def _line() -> tuple[Any, Callable[[Callable[[Any], Any]], Any]]:
+    """Return the point x + e h at resource j, and the sum of a function of j with weights."""
+    j, J = integers("j J")
+    (w, x), h = positive("w x"), sp.IndexedBase("h", real=True)
     step = _step()
-    return sp, (lambda j, e=step: x[j] + e * h[j]), (lambda f: sp.Sum(w[j] * f(j), (j, 1, J)))
+    return (lambda j, e=step: x[j] + e * h[j]), (lambda f: sp.Sum(w[j] * f(j), (j, 1, J)))
 
 
 def _raised(f: Callable[..., Any], power: Any) -> Callable[[Any], Any]:
@@ -142,43 +139,24 @@ def _raised(f: Callable[..., Any], power: Any) -> Callable[[Any], Any]:
 
 
 def _step() -> Any:
-    return load_sympy().Symbol("e", nonnegative=True)
+    return sp.Symbol("e", nonnegative=True)
 
 
 def _second_derivative(utility: Any) -> Any:
-    step = _step()
-    return load_sympy().diff(utility, step, 2).subs(step, 0)
+    return sp.diff(utility, _step(), 2).subs(_step(), 0)
 
 
 def _squares(f: Callable[[Any], Any]) -> Any:
     """Return ``sum_ij w_i w_j f_i f_j (h_i/x_i - h_j/x_j)^2``."""
-    sp = load_sympy()
-    i, (j, _), (J, _) = sp.Symbol("i", integer=True, positive=True), *_indices()
-    w, x, h = sp.IndexedBase("w", positive=True), sp.IndexedBase("x", positive=True), sp.IndexedBase("h", real=True)
+    i, j, J = integers("i j J")
+    (w, x), h = positive("w x"), sp.IndexedBase("h", real=True)
     return sp.Sum(w[i] * w[j] * f(i) * f(j) * (h[i] / x[i] - h[j] / x[j]) ** 2, (i, 1, J), (j, 1, J))
 
 
-def _homogeneous(proof: Argument, utility: Utility, x: Any) -> None:
-    sp = load_sympy()
-    _, (J, T) = _indices()
-    s = _scale()
-    m, n = sp.symbols("m n", integer=True, positive=True)
+def _homogeneous(proof: Argument, utility: Utility) -> None:
+    m, n, J, T = integers("m n J T")
+    x, s = positive("x"), sp.Symbol("s", positive=True)
     here = utility(lambda j, t: x[j, t])
     proof.equal("s times the goods give s times the utility", utility(lambda j, t: s * x[j, t]), s * here)
     euler = sp.Sum(x[m, n] * sp.Derivative(here, x[m, n]), (m, 1, J), (n, 1, T))
     proof.equal("Euler's identity: x . grad U = U", euler, here)
-
-
-def _scale() -> Any:
-    return load_sympy().Symbol("s", positive=True)
-
-
-def _indices() -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-    sp = load_sympy()
-    j, t, J, T = sp.symbols("j t J T", integer=True, positive=True)
-    return (j, t), (J, T)
-
-
-def _goods() -> Any:
-    sp = load_sympy()
-    return (sp, *_indices(), sp.IndexedBase("x", positive=True))

@@ -10,8 +10,7 @@ from examples import examples
 import equipoise as eq
 from equipoise.solvers import registry
 from equipoise.validation.agreement import run as module
-from equipoise.validation.agreement.markets import MARKET_KINDS, ONE_IN
-from equipoise.validation.agreement.run import KINDS, agreement
+from equipoise.validation.agreement.run import KINDS, MARKET_KINDS, ONE_IN, agreement
 from equipoise.validation.contract.market_draws import MARKETS as KINDS_OF_MARKET
 from equipoise.validation.contract.market_draws import planted_market
 

@@ -212,4 +212,4 @@ def test_a_forest_fixes_prices_tree_by_tree():
     assert prices_of(market, trees) == [2, 1, 5]
     assert prices_of(market, forest([(0, 0), (2, 2)], 3)) is None
     with_cycle = forest([(0, 0), (0, 1), (0, 0), (1, 1), (1, 2), (2, 2)], 3)
-    assert sum(len(tree) for tree in with_cycle.trees) == 5
+    assert sum(len(tree) for tree in with_cycle) == 5

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from enumerated_policies import best_deterministic, outcomes
 
 import equipoise as eq
 from equipoise.validation.instances.stochastic import random_stochastic_market
-from equipoise.validation.oracles.stochastic import best_deterministic, outcomes
 
 
 @pytest.mark.parametrize("kind", ["ladder", "dense"])

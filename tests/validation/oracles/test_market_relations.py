@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from enumerated_markets import enumerated_equilibrium
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,6 @@ from equipoise.validation.oracles.market_relations import (
     with_idle_round,
     with_useless_good,
 )
-from equipoise.validation.oracles.markets import enumerated_equilibrium
 from equipoise.validation.strategies.programs import allocations, fisher_markets, volatile_markets
 
 FAMILIES = ("linear", "leontief", "ces", "cobb-douglas")

@@ -14,8 +14,9 @@ from equipoise.validation.theorems import equilibrium as theorems_equilibrium  #
 from equipoise.validation.theorems import fairness as theorems_fairness  # noqa: E402
 from equipoise.validation.theorems import utility_families as theorems_families  # noqa: E402
 from equipoise.validation.theorems.catalogue import THEOREMS, prove  # noqa: E402
-from equipoise.validation.theorems.proof import Argument, ProofFailed, TheoryMissing, formula_text, load_sympy  # noqa: E402
+from equipoise.validation.theorems.proof import Argument, ProofFailed, formula_text  # noqa: E402
 from equipoise.validation.theorems.sums import canonical  # noqa: E402
+from equipoise.validation.theorems.symbols import TheoryMissing, load_sympy  # noqa: E402
 
 i, j, k, t, K, N = sp.symbols("i j k t K N", integer=True, positive=True)
 J, T = sp.symbols("J T", integer=True, positive=True)

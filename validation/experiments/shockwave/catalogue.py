@@ -26,17 +26,15 @@ _LISTED = (
     ("lambda", "Sweep of lambda", "weight of the makespan in the objective", "planner", "sweep_weight"),
     ("T", "Sweep of T", "rounds of a window", "planner", "sweep_window"),
 )
-
+_EXPERIMENTS = {
+    name: Experiment(name=name, label=label, title=title, module=f"{__package__}.{module}", function=function)
+    for name, label, title, module, function in _LISTED
+}
 
 #: Every experiment; "1" and "15" run Table 1's, which shows all three.
 SHOCKWAVE = PaperExperiments(
     paper="Shockwave",
-    experiments=MappingProxyType(
-        {
-            name: Experiment(name=name, label=label, title=title, module=f"{__package__}.{module}", function=function)
-            for name, label, title, module, function in _LISTED
-        }
-    ),
+    experiments=MappingProxyType(_EXPERIMENTS),
     cluster_gpus=cluster_gpus,
     aliases=MappingProxyType({"1": "table1", "15": "table1"}),
 )

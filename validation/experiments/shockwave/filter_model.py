@@ -26,16 +26,10 @@ Triple = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Printed:
-    """A row of Table 1 as text: the digits that the paper prints.
+    """A row of Table 1 as text: the digits that the paper prints, empty where it prints none.
 
-    Attributes
-    ----------
-    finishes : str
-        Rounds after which A, B and C are done.
-    worst, mean, makespan : str
-        Worst finish-time fairness, mean completion, last completion.
-    fairness, rounds : str
-        Finish-time fairness of A, B and C, and the jobs that hold the GPUs of each round; empty where not printed.
+    In order: rounds after which A, B and C are done, worst finish-time fairness, mean completion, last completion,
+    finish-time fairness of A, B and C, and the jobs that hold the GPUs of each round.
     """
 
     finishes: str
@@ -54,11 +48,7 @@ PRINTED = {
     "adaptive": Printed(finishes="7/5/3", worst="0.83", mean="5"),
     "1/3": Printed(finishes="7/6/4", worst="1.0", mean="5.7"),
     "2/3": Printed(
-        finishes="7/5/5",
-        worst="1.1",
-        mean="5.7",
-        fairness="0.78/0.83/1.11",
-        rounds="AABB BBCC AACC AABB BBCC AAA AAA",
+        finishes="7/5/5", worst="1.1", mean="5.7", fairness="0.78/0.83/1.11", rounds="AABB BBCC AACC AABB BBCC AAA AAA"
     ),
     "1": Printed(finishes="7/6/5", worst="1.1", mean="6.0"),
 }
@@ -66,13 +56,7 @@ PRINTED = {
 
 @dataclass(frozen=True, kw_only=True)
 class FilterRun:
-    """A schedule of the three jobs until all are done.
-
-    Attributes
-    ----------
-    gpus : tuple of tuple of int
-        GPUs of A, B and C, by round.
-    """
+    """A schedule of the three jobs until all are done: the GPUs of A, B and C, by round."""
 
     gpus: tuple[Triple, ...]
 
@@ -120,9 +104,7 @@ def egalitarian_rounds(job: str) -> Fraction:
 def play(fractions: Sequence[Fraction]) -> FilterRun:
     """Run the three jobs under a filter; the last fraction holds for all rounds after.
 
-    Notes
-    -----
-    The one rule that gives the printed rounds and all three printed rows of fixed fractions. The filter keeps the
+    The one rule that gives the printed rounds and all three printed rows of fixed fractions: the filter keeps the
     ``ceil(f m)`` of the m unfinished jobs that have attained the fewest GPU-rounds, ties in the order B, A, C. They are
     dealt GPUs one at a time in that order, up to their requests and their work left. What remains goes to the other
     jobs, least work left first.
@@ -214,18 +196,12 @@ def filter_rows() -> list[dict[str, str | float | int | bool | None]]:
     rows: list[dict[str, str | float | int | bool | None]] = []
     for name, run in filter_runs().items():
         printed = PRINTED.get(name)
+        finishes = {f"finish {job}": end for job, end in run.finishes.items()}
+        fairness = {f"ftf {job}": float(value) for job, value in run.fairness.items()}
+        over_all = {"worst ftf": float(run.worst), "mean jct": float(run.mean_completion), "makespan": run.makespan}
+        paper, equal = (str(printed), equal_to_print(run, printed)) if printed else (None, None)
         rows.append(
-            {
-                "filter": name,
-                "rounds": run.grid,
-                **{f"finish {job}": end for job, end in run.finishes.items()},
-                **{f"ftf {job}": float(value) for job, value in run.fairness.items()},
-                "worst ftf": float(run.worst),
-                "mean jct": float(run.mean_completion),
-                "makespan": run.makespan,
-                "paper": str(printed) if printed else None,
-                "equal": equal_to_print(run, printed) if printed else None,
-            }
+            {"filter": name, "rounds": run.grid, **finishes, **fairness, **over_all, "paper": paper, "equal": equal}
         )
     return rows
 

@@ -26,10 +26,7 @@ WATCHED: tuple[Predictor, ...] = ("greedy", "restatement", "oracle")
 class Watched:
     """A policy beside which every job's planned fairness is noted each time it decides, by each predictor.
 
-    Attributes
-    ----------
-    policy : RoundPolicy
-    seen : dict of job id to list of (time, changes to come, planned fairness by greedy, restatement, oracle)
+    `seen` has by job (time, changes to come, planned fairness by greedy, restatement, oracle), at each decision.
     """
 
     policy: RoundPolicy
@@ -59,15 +56,11 @@ def figure_2(settings: ExperimentSettings) -> ExperimentOutcome:
     gpus = cluster_gpus(settings)
     traces = {seed: workload(settings.jobs, seed, gpus=gpus) for seed in settings.seeds}
     watched = {seed: Watched(make_policy("themis-filter")) for seed in settings.seeds}
-    cases = {("greedy", seed): (trace, partial(watched.__getitem__, seed)) for seed, trace in traces.items()} | {
-        (name, seed): (trace, named("themis-filter", predictor=name))
-        for name in WATCHED[1:]
-        for seed, trace in traces.items()
+    makers = {("greedy", seed): partial(watched.__getitem__, seed) for seed in traces} | {
+        (name, seed): named("themis-filter", predictor=name) for name in WATCHED[1:] for seed in traces
     }
-    results = run_cases(
-        {key: SimulationCase(trace=trace, gpus=gpus, policy=maker) for key, (trace, maker) in cases.items()},
-        settings.on_step,
-    )
+    cases = {key: SimulationCase(trace=traces[key[1]], gpus=gpus, policy=maker) for key, maker in makers.items()}
+    results = run_cases(cases, settings.on_step)
     rows: list[dict[str, Any]] = [
         {"seed": seed, "job": job} | alarm
         for seed, each in watched.items()
@@ -105,28 +98,17 @@ def figure_2(settings: ExperimentSettings) -> ExperimentOutcome:
     curves: dict[str, tuple[list[float], list[float]]] = {
         name: (history[:, 0].tolist(), history[:, 2 + place].tolist()) for place, name in enumerate(WATCHED)
     }
-    plot = Curves(
-        title=f"Job {shown['job']} of seed {shown['seed']} as it is foreseen",
-        x_axis="s",
-        y_axis="planned fairness",
-        curves=curves,
-        reference=UNFAIR,
-    )
+    title = f"Job {shown['job']} of seed {shown['seed']} as it is foreseen"
+    plot = Curves(title=title, x_axis="s", y_axis="planned fairness", curves=curves, reference=UNFAIR)
     return ExperimentOutcome(rows=rows, claims=claims, plots=(plot,))
 
 
 def late_alarms(history: np.ndarray[Any, Any]) -> dict[str, float] | None:
     """Return how late each predictor shows a job to be unfair, and how often it does not; None if an oracle never does.
 
-    Parameters
-    ----------
-    history : ndarray of float, shape (rounds, 5)
-        As `Watched.seen`. Only rounds in which a change is yet to come count as the oracle's alarms.
-
-    Notes
-    -----
-    By Eq. 9 an estimate R of the run time left that is too long pulls fairness towards 1: where a job is behind, it
-    seems less so. Lateness runs from the oracle's first alarm to the predictor's first one from then on.
+    The history, shape (rounds, 5), is that of `Watched.seen`. Only rounds in which a change is yet to come count as the
+    oracle's alarms. By Eq. 9 an estimate R of the run time left that is too long pulls fairness towards 1: where a job
+    is behind, it seems less so. Lateness runs from the oracle's first alarm to the predictor's first one from then on.
     """
     true = (history[:, 1] > 0) & (history[:, 4] > UNFAIR)
     if not true.any():
@@ -174,12 +156,10 @@ def figure_5(settings: ExperimentSettings) -> ExperimentOutcome:
             numbers=", ".join(f"{name} {accuracy[name]:.3f}" for name in ("restatement", "bayes", "greedy")),
         ),
     )
-    curves = {
-        name: (
-            [row["progress"] for row in rows if row["predictor"] == name and row["progress"] is not None],
-            [row["duration"] for row in rows if row["predictor"] == name and row["progress"] is not None],
-        )
-        for name in means
-    }
+    curves: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in means}
+    for row in rows:
+        if row["progress"] is not None:
+            curves[row["predictor"]][0].append(row["progress"])
+            curves[row["predictor"]][1].append(row["duration"])
     plot = Curves(title="Prediction", x_axis="progress", y_axis="error of regime durations", curves=curves)
     return ExperimentOutcome(rows=rows, claims=claims, plots=(plot,))

@@ -14,7 +14,8 @@ from ....heuristics.registry import make_policy
 from ....simulation.job_state import JobState
 from ....simulation.rounds.policy import RoundJob, RoundPolicy, RoundState, Schedule, Shares
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
-from .planner import lines, listed, on_workloads
+from .planner import lines, listed
+from .run import on_workloads
 
 NOISES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
@@ -64,18 +65,11 @@ def _misled(noise: float, seed: int, speeds: bool, measured: bool) -> RoundPolic
 
 @dataclass
 class Misled:
-    """A policy with an oracle that is wrong by a known amount.
+    """A policy with an oracle, `JobState.future`, that is wrong by a known amount.
 
-    Attributes
-    ----------
-    policy : RoundPolicy
-        Asks the oracle, `JobState.future`.
-    noise : float
-        p: each regime to come lasts ``1 + p u`` times as many epochs as it will, u uniform in [-1, 1], the same for a
-        job's regime whenever it is asked; then epochs are scaled to add up.
-    seed : int
-    speeds : bool
-        Let also the seconds of all the job's epochs be wrong, by a factor of its own of the same kind.
+    With noise p each regime to come lasts ``1 + p u`` times as many epochs as it will, u uniform in [-1, 1], the same
+    for a job's regime whenever it is asked; then epochs are scaled to add up. With `speeds` the seconds of all the
+    job's epochs are wrong too, by a factor of its own of the same kind.
     """
 
     policy: RoundPolicy
@@ -97,10 +91,8 @@ class Misled:
 
     def decide(self, state: RoundState) -> Shares | Schedule:
         """Ask the policy, with every job's future and speeds wrong."""
-        return self.policy.decide(replace(state, jobs=tuple(self._wrong(job) for job in state.jobs)))
-
-    def _wrong(self, job: RoundJob) -> RoundJob:
-        return replace(job, make_state=lambda: self._believed(job))
+        wrong = tuple(replace(job, make_state=partial(self._believed, job)) for job in state.jobs)
+        return self.policy.decide(replace(state, jobs=wrong))
 
     def _believed(self, job: RoundJob) -> JobState:
         true = job.state

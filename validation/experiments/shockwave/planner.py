@@ -17,7 +17,7 @@ from ...instances.window import random_window
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from .paper import cluster_gpus
 from .plots import Bars, Curves
-from .run import SimulationCase, compared, metric_row, named, run_cases, workload
+from .run import SimulationCase, metric_row, named, on_workloads, run_cases, workload
 from .settings import PAPER
 
 POWERS = (1.0, 2.0, 5.0, 10.0)
@@ -25,7 +25,6 @@ WEIGHTS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 WINDOWS = (20, 30, 100, 300)
 PAPER_WINDOW = PAPER["rounds"]
 EXAMPLES = 60
-
 
 # How much of the course a planner foresees, and whether it plans anew when a batch size changes.
 FORESIGHT = {
@@ -98,14 +97,9 @@ def examples(rng: np.random.Generator, count: int) -> Iterator[tuple[Trace, Prof
             gns={(name, 32, 1): ((0, 32), (epoch, 64)) for name, epoch in zip(names, change, strict=True)},
         )
         trace = Trace(
-            job_id=names,
-            model=names,
-            batch_size=np.full(4, 32),
-            num_gpus=np.ones(4, dtype=np.int64),
-            mode=["gns" if each else "static" for each in grows],
-            total_steps=1_200 * rounds,
-            arrival_s=np.zeros(4),
-        )
+            job_id=names, model=names, batch_size=np.full(4, 32), num_gpus=np.ones(4, dtype=np.int64),
+            mode=["gns" if each else "static" for each in grows], total_steps=1_200 * rounds, arrival_s=np.zeros(4),
+        )  # fmt: skip
         yield trace, profiles
 
 
@@ -167,9 +161,8 @@ def _each(rows: Sequence[Mapping[str, Any]], name: str, unit: str = "") -> str:
 
 def sweep_window(settings: ExperimentSettings) -> ExperimentOutcome:
     """The rounds T of a window: the paper's 20 and 30, and farther sight, up to this library's default."""
-    makers = {f"{rounds}": named("shockwave", **{**PAPER, "rounds": rounds}) for rounds in WINDOWS} | {
-        "default": named("shockwave")
-    }
+    makers = {f"{rounds}": named("shockwave", **{**PAPER, "rounds": rounds}) for rounds in WINDOWS}
+    makers["default"] = named("shockwave")
     rows, _ = on_workloads(settings, makers)
     measures = ("makespan s", "mean jct s", "unfair %")
     by_window = {words: [row[words] for row in rows[:-1]] for words in measures}
@@ -216,15 +209,6 @@ def figure_12(settings: ExperimentSettings) -> ExperimentOutcome:
     curves = {"median": (sizes, medians), "slowest": (sizes, list(slowest.values()))}
     plot = Curves(title="One window on 256 GPUs; the paper's took 15 s", x_axis="jobs", y_axis="s", curves=curves)
     return ExperimentOutcome(rows=rows, claims=claims, plots=(plot,))
-
-
-def on_workloads(
-    settings: ExperimentSettings, makers: Mapping[str, Callable[[], RoundPolicy]]
-) -> tuple[list[dict[str, Any]], Any]:
-    """Run every policy on the workloads of the settings, as `compared` does."""
-    gpus = cluster_gpus(settings)
-    traces = [workload(settings.jobs, seed, gpus=gpus) for seed in settings.seeds]
-    return compared(makers, traces, gpus, settings.on_step)
 
 
 def listed(values: Sequence[float], measured: Sequence[float], unit: str = "") -> str:

@@ -10,17 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....formulations.arrays import Floats
-from ....formulations.plotting.svg import (
-    Frame,
-    bar,
-    bar_legend,
-    document,
-    job_colour,
-    legend,
-    rule,
-    short,
-    text,
-)
+from ....formulations.plotting.svg import Frame, bar, bar_legend, document, job_colour, legend, rule, short, text
 
 # Sizes in pixels.
 _LEFT, _TOP, _WIDTH, _HEIGHT, _RIGHT, _BOTTOM = 70, 34, 600, 220, 190, 50
@@ -29,19 +19,10 @@ _ROW = 6.0
 
 @dataclass(frozen=True, kw_only=True)
 class Curves:
-    """Named curves over one axis.
+    """Named curves over one axis, x and y of each; points that are not finite are left out.
 
-    Attributes
-    ----------
-    title, x_axis, y_axis : str
-    curves : mapping of str to (sequence of float, sequence of float)
-        x and y of each; points that are not finite are left out.
-    log_x : bool
-        A logarithmic axis; every x is then positive.
-    steps : bool
-        Draw as stairs, as distribution functions are.
-    reference : float or None
-        A level to mark.
+    With `log_x` the axis is logarithmic, and every x positive. With `steps` curves are stairs, as those of
+    distribution functions. The reference is a level to mark.
     """
 
     title: str
@@ -75,17 +56,10 @@ class Curves:
 
 @dataclass(frozen=True, kw_only=True)
 class Bars:
-    """Bars side by side in groups.
+    """Bars side by side in groups, whose labels stand under them.
 
-    Attributes
-    ----------
-    title, y_axis : str
-    groups : sequence of str
-        Labels under the groups.
-    series : mapping of str to sequence of float
-        One bar for each group; what is not finite has none.
-    reference : float or None
-        A level to mark, such as 1 for what all is relative to.
+    A series has one bar for each group; what is not finite has none. The reference is a level to mark, such as 1 for
+    what all is relative to.
     """
 
     title: str
@@ -119,13 +93,7 @@ class Bars:
 class Schedule:
     """Jobs over rounds: a row for each job in the order given, a bar for each stretch of rounds.
 
-    Attributes
-    ----------
-    title : str
-    rounds : sequence of mapping
-        GPUs of each job that runs, by round.
-    jobs : sequence
-        Rows from the top.
+    `rounds` has the GPUs of each job that runs, by round.
     """
 
     title: str

@@ -13,13 +13,13 @@ from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from .paper import cluster_gpus
 from .plots import Bars, Curves, Plot, Schedule
 from .pollux import pollux_workloads
-from .run import METRICS, RIVALS, UNFAIR, SimulationCase, compared, metric_row, named, run_cases, workload
+from .run import METRICS, RIVALS, UNFAIR, SimulationCase, compared, metric_row, named, on_workloads, run_cases, workload
 
 # Relative to Shockwave: makespan, mean completion, worst fairness, unfair share.
 SHOWN = ("makespan s", "mean jct s", "worst ftf", "unfair %")
 Cases = dict[float, tuple[list[Trace], int]]  # value on the axis: workloads and GPUs
 FAIR_RIVALS = ("themis", "gavel", "allox", "gandiva-fair")
-MAKERS = {name: named(policy, **options) for name, (policy, options) in RIVALS.items()}
+MAKERS = {name: named(name) for name in RIVALS}
 
 
 def relative(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
@@ -79,10 +79,8 @@ def comparison_claims(rows: Sequence[Mapping[str, Any]]) -> tuple[PaperClaim, ..
 
 def figure_7(settings: ExperimentSettings) -> ExperimentOutcome:
     """Bars of all policies relative to Shockwave on one cluster."""
-    gpus = cluster_gpus(settings)
-    traces = [workload(settings.jobs, seed, gpus=gpus) for seed in settings.seeds]
-    rows, _ = compared(MAKERS, traces, gpus, settings.on_step)
-    title = f"{settings.jobs} jobs on {gpus} GPUs"
+    rows, _ = on_workloads(settings, MAKERS)
+    title = f"{settings.jobs} jobs on {cluster_gpus(settings)} GPUs"
     return ExperimentOutcome(rows=rows, claims=comparison_claims(rows), plots=(bars_of(rows, title),))
 
 
@@ -176,15 +174,13 @@ def _workloads(
 def _sweep(settings: ExperimentSettings, axis: str, cases: Cases, statement: str) -> ExperimentOutcome:
     """Compare Shockwave with its fair rivals on several kinds of workload."""
     names = ("shockwave", *FAIR_RIVALS)
-    results = run_cases(
-        {
-            (value, name, place): SimulationCase(trace=trace, gpus=gpus, policy=MAKERS[name])
-            for value, (traces, gpus) in cases.items()
-            for name in names
-            for place, trace in enumerate(traces)
-        },
-        settings.on_step,
-    )
+    runs = {
+        (value, name, place): SimulationCase(trace=trace, gpus=gpus, policy=MAKERS[name])
+        for value, (traces, gpus) in cases.items()
+        for name in names
+        for place, trace in enumerate(traces)
+    }
+    results = run_cases(runs, settings.on_step)
     rows: list[dict[str, Any]] = [
         {axis: value, "gpus": gpus, "policy": name}
         | metric_row([results[value, name, place] for place in range(len(traces))])
@@ -216,16 +212,11 @@ def _sweep(settings: ExperimentSettings, axis: str, cases: Cases, statement: str
             numbers=lead("unfair %"),
         ),
     )
-    plots = tuple(
-        Curves(
-            title=f"By {axis}",
-            x_axis=axis,
-            y_axis=words,
-            curves={name: (list(cases), [found[value, name][words] for value in cases]) for name in names},
-        )
-        for words in (METRICS["makespan_s"], METRICS["worst_ftf"], METRICS["unfair_pct"])
-    )
-    return ExperimentOutcome(rows=rows, claims=claims, plots=plots)
+    plots = []
+    for words in (METRICS["makespan_s"], METRICS["worst_ftf"], METRICS["unfair_pct"]):
+        curves = {name: (list(cases), [found[value, name][words] for value in cases]) for name in names}
+        plots.append(Curves(title=f"By {axis}", x_axis=axis, y_axis=words, curves=curves))
+    return ExperimentOutcome(rows=rows, claims=claims, plots=tuple(plots))
 
 
 def figure_17(settings: ExperimentSettings) -> ExperimentOutcome:

@@ -19,16 +19,9 @@ PAPER_GPUS, TRACE_JOBS = 64, 160
 def pollux_workloads(settings: ExperimentSettings) -> tuple[dict[str, tuple[Trace, Profiles]], int] | str:
     """Return each trace with its profiles, by the file's name, and the GPUs; or why there are none.
 
-    Notes
-    -----
     The files give each job's seconds at the GPUs and batch size its user asked for, and nothing of how it would adapt.
     All jobs are taken, on 64 GPUs; if `settings.jobs` is below 120, the first so many, on a part of the GPUs in
-    proportion, but at least as many as the widest job needs.
-
-    Raises
-    ------
-    InvalidInput
-        If a file cannot be read as a trace of durations.
+    proportion, but at least as many as the widest job needs. InvalidInput for a file that is no trace of durations.
     """
     if settings.data is None:
         return "needs the shared data: give its folder by --data"

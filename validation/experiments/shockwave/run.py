@@ -11,8 +11,8 @@ import numpy as np
 from ....heuristics.registry import make_policy
 from ....simulation import Profiles, RoundResult, RoundRules, SizeClass, Trace, generate_trace, simulate_rounds
 from ....simulation.rounds.policy import RoundPolicy
-from ..experiment import OnStep
-from .paper import PAPER_GPUS, PAPER_INTERARRIVAL_S
+from ..experiment import ExperimentSettings, OnStep
+from .paper import PAPER_GPUS, PAPER_INTERARRIVAL_S, cluster_gpus
 
 # Sizes like those of the paper's released 120-job trace: 0.2 to 5 GPU-hours, 1.4 on average. The classes of its text go
 # up to 72 GPU-hours and more; at this scale the makespan would be the longest job's, whatever the policy.
@@ -32,16 +32,8 @@ METRICS = {
     "unfair_pct": "unfair %",
     "utilisation": "utilisation",
 }
-# The policies the paper compares, Shockwave first, each with its options.
-RIVALS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "shockwave": ("shockwave", {}),
-    "ossp": ("ossp", {}),
-    "themis": ("themis", {}),
-    "gavel": ("gavel", {}),
-    "allox": ("allox", {}),
-    "mst": ("mst", {}),
-    "gandiva-fair": ("gandiva-fair", {}),
-}
+# The policies the paper compares, Shockwave first.
+RIVALS = ("shockwave", "ossp", "themis", "gavel", "allox", "mst", "gandiva-fair")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,29 +51,19 @@ def named(name: str, /, **options: Any) -> Callable[[], RoundPolicy]:
     return lambda: make_policy(name, **options)
 
 
-def workload(
-    jobs: int, seed: int, *, gpus: int, dynamic: float | None = None, load: float = 1.0, gns_only: bool = False
-) -> Trace:
+def workload(jobs: int, seed: int, *, gpus: int, dynamic: float | None = None, load: float = 1.0) -> Trace:
     """Return a generated trace with the sizes of the paper's trace, its widths, and its arrivals per GPU.
 
-    Parameters
-    ----------
-    jobs, seed, gpus : int
-    dynamic : float, optional
-        Share of jobs whose batch size adapts, Accordion and GNS evenly; two thirds by default, as in the paper.
-    load : float
-        How many times faster jobs arrive.
-    gns_only : bool
-        Let all dynamic jobs be GNS's.
+    The share of jobs whose batch size adapts, Accordion and GNS evenly, is `dynamic`; two thirds by default, as in the
+    paper. Jobs arrive `load` times faster.
     """
     share = 2 / 3 if dynamic is None else dynamic
-    accordion = 0.0 if gns_only else share / 2
     return generate_trace(
         np.random.default_rng(seed),
         num_jobs=jobs,
         mean_interarrival_s=PAPER_INTERARRIVAL_S * PAPER_GPUS / gpus / load,
         size_classes=SIZES,
-        mode_probabilities={"static": 1.0 - share, "accordion": accordion, "gns": share - accordion},
+        mode_probabilities={"static": 1.0 - share, "accordion": share / 2, "gns": share / 2},
     )
 
 
@@ -91,19 +73,14 @@ def run_cases(cases: Mapping[Any, SimulationCase], on_step: OnStep | None) -> di
     before = 0
     results = {}
     for key, case in cases.items():
-        done_before = before
 
-        def on_round(_round: int, _time_s: float, completed: int, _jobs: int, start: int = done_before) -> None:
+        def on_round(_round: int, _time_s: float, completed: int, _jobs: int, start: int = before) -> None:
             if on_step is not None:
                 on_step(start + completed, total)
 
+        profiles = Profiles.builtin() if case.profiles is None else case.profiles
         results[key] = simulate_rounds(
-            case.trace,
-            case.policy(),
-            gpus=case.gpus,
-            profiles=Profiles.builtin() if case.profiles is None else case.profiles,
-            rules=RoundRules(),
-            on_round=on_round,
+            case.trace, case.policy(), gpus=case.gpus, profiles=profiles, rules=RoundRules(), on_round=on_round
         )
         before += len(case.trace)
     if on_step is not None:
@@ -118,18 +95,23 @@ def metric_row(results: Sequence[RoundResult]) -> dict[str, float]:
 
 
 def compared(
-    makers: Mapping[str, Callable[[], RoundPolicy]],
-    traces: Sequence[Trace],
-    gpus: int,
-    on_step: OnStep | None,
-    profiles: Profiles | None = None,
+    makers: Mapping[str, Callable[[], RoundPolicy]], traces: Sequence[Trace], gpus: int, on_step: OnStep | None
 ) -> tuple[list[dict[str, Any]], dict[tuple[str, int], RoundResult]]:
     """Run every policy on every trace: a row of mean metrics for each policy, and all results by (policy, trace)."""
     cases = {
-        (name, place): SimulationCase(trace=trace, gpus=gpus, policy=maker, profiles=profiles)
+        (name, place): SimulationCase(trace=trace, gpus=gpus, policy=maker)
         for name, maker in makers.items()
         for place, trace in enumerate(traces)
     }
     results = run_cases(cases, on_step)
     rows = [{"policy": name} | metric_row([results[name, place] for place in range(len(traces))]) for name in makers]
     return rows, results
+
+
+def on_workloads(
+    settings: ExperimentSettings, makers: Mapping[str, Callable[[], RoundPolicy]]
+) -> tuple[list[dict[str, Any]], dict[tuple[str, int], RoundResult]]:
+    """Run every policy on the workloads of the settings, as `compared` does."""
+    gpus = cluster_gpus(settings)
+    traces = [workload(settings.jobs, seed, gpus=gpus) for seed in settings.seeds]
+    return compared(makers, traces, gpus, settings.on_step)

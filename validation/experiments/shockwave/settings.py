@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, geometric_mean
 from types import MappingProxyType
 from typing import Any
 
@@ -97,6 +98,13 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 
 
+# The measures of a setting, and how each is summarised over the traces.
+SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "score": fmean, "makespan_ratio": geometric_mean, "jct_ratio": geometric_mean, "worst_ftf": max,
+    "unfair_pct": fmean, "restarts_per_round": fmean, "worst_gap": max,
+}  # fmt: skip
+
+
 def settings_rows(
     *,
     settings: Mapping[str, Mapping[str, Any]] = SETTINGS,
@@ -106,15 +114,8 @@ def settings_rows(
 ) -> Iterator[dict[str, Any]]:
     """Run each setting on each workload of the package's own profiles; one row per setting, as it is done.
 
-    Parameters
-    ----------
-    settings : mapping of str to mapping
-        Names and options of `ShockwavePolicy`.
-    loads : sequence of Load
-    seeds : sequence of int
-        One trace per load and seed.
-    time_limit : float
-        Seconds per window.
+    `settings` has names and options of `ShockwavePolicy`. There is one trace per load and seed; `time_limit` is in
+    seconds per window.
 
     Yields
     ------
@@ -135,17 +136,8 @@ def settings_rows(
     for name, options in settings.items():
         began = time.process_time()
         runs = [_run(trace, load.gpus, profiles, {"time_limit": time_limit, **options}) for load, trace in drawn]
-        yield {
-            "setting": name,
-            "score": math.fsum(run["score"] for run in runs) / len(runs),
-            "makespan_ratio": _geometric(run["makespan_ratio"] for run in runs),
-            "jct_ratio": _geometric(run["jct_ratio"] for run in runs),
-            "worst_ftf": max(run["worst_ftf"] for run in runs),
-            "unfair_pct": math.fsum(run["unfair_pct"] for run in runs) / len(runs),
-            "restarts_per_round": math.fsum(run["restarts_per_round"] for run in runs) / len(runs),
-            "worst_gap": max(run["worst_gap"] for run in runs),
-            "cpu_s": time.process_time() - began,
-        }
+        over = {field: summary([run[field] for run in runs]) for field, summary in SUMMARIES.items()}
+        yield {"setting": name, **over, "cpu_s": time.process_time() - began}
 
 
 def makespan_bound_of(trace: Trace, gpus: int, profiles: Profiles) -> float:
@@ -170,8 +162,3 @@ def _run(trace: Trace, gpus: int, profiles: Profiles, options: Mapping[str, Any]
         "restarts_per_round": float(result.restarts.sum()) / len(result.round_rows),
         "worst_gap": float(result.solves["gap"].max()),
     }
-
-
-def _geometric(values: Iterable[float]) -> float:
-    logs = [math.log(value) for value in values]
-    return math.exp(math.fsum(logs) / len(logs))

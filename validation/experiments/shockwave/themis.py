@@ -117,22 +117,16 @@ def sweep_fraction(settings: ExperimentSettings) -> ExperimentOutcome:
             ),
         ),
     )
-    plots = tuple(
-        Curves(
-            title=f"Themis's filter: {words}",
-            x_axis="fraction kept",
-            y_axis=words,
-            curves={
-                mechanism: (
-                    FRACTIONS,
-                    [
-                        float(np.mean([found[f"{mechanism} {fraction:g}", seed][words] for seed in seeds]))
-                        for fraction in FRACTIONS
-                    ],
-                )
-                for mechanism in ("efficiency", "auction")
-            },
-        )
-        for words in ("worst ftf", "mean jct s", "makespan s")
-    )
-    return ExperimentOutcome(rows=rows, claims=claims, plots=plots)
+
+    def mean(mechanism: str, fraction: float, words: str) -> float:
+        return float(np.mean([found[f"{mechanism} {fraction:g}", seed][words] for seed in seeds]))
+
+    plots = []
+    for words in ("worst ftf", "mean jct s", "makespan s"):
+        curves = {
+            mechanism: (FRACTIONS, [mean(mechanism, fraction, words) for fraction in FRACTIONS])
+            for mechanism in ("efficiency", "auction")
+        }
+        title = f"Themis's filter: {words}"
+        plots.append(Curves(title=title, x_axis="fraction kept", y_axis=words, curves=curves))
+    return ExperimentOutcome(rows=rows, claims=claims, plots=tuple(plots))

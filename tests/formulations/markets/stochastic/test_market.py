@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from enumerated_policies import best_deterministic, mixing_program, outcomes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.validation.oracles.stochastic import best_deterministic, mixing_program, outcomes
 from equipoise.validation.strategies.stochastic import stochastic_markets
 
 GAP = 1e-6

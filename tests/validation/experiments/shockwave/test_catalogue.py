@@ -17,8 +17,7 @@ from equipoise.formulations.errors import InvalidInput
 from equipoise.heuristics.registry import make_policy
 from equipoise.simulation import JobState, exclusive_s
 from equipoise.simulation.rounds.policy import RoundJob
-from equipoise.validation.experiments.experiment import ExperimentOutcome, ExperimentSettings
-from equipoise.validation.experiments.page import outcome_page
+from equipoise.validation.experiments.experiment import ExperimentOutcome, ExperimentSettings, outcome_page
 from equipoise.validation.experiments.papers import EXPERIMENTS
 from equipoise.validation.experiments.shockwave.filter_model import (
     FRACTIONS,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from ...formulations.errors import InvalidInput
-from ...formulations.markets.fisher import FisherMarket
+from equipoise.formulations.errors import InvalidInput
+from equipoise.formulations.markets.fisher import FisherMarket
 
 #: Supports are subsets of the wanted pairs: 4,096 of them at most.
 MOST_PAIRS = 12

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ...formulations.arrays import Floats
-from ...formulations.errors import InvalidInput
-from ...formulations.markets.stochastic.chain import JobChain
-from ...formulations.markets.stochastic.market import StochasticMarket
-from ...formulations.program.builder import ProgramBuilder, Term
-from ...formulations.program.model import Program
+from equipoise.formulations.arrays import Floats
+from equipoise.formulations.errors import InvalidInput
+from equipoise.formulations.markets.stochastic.chain import JobChain
+from equipoise.formulations.markets.stochastic.market import StochasticMarket
+from equipoise.formulations.program.builder import ProgramBuilder, Term
+from equipoise.formulations.program.model import Program
 
 MOST_OUTCOMES = 200_000
 
