@@ -172,12 +172,13 @@ def solve_in_time(check: Check, problem: Any, easy: Any, seconds: float) -> Resu
     A process of its own, where the backend can be sent to one, ends a solve that never stops.
     """
     net: Isolation | bool = Isolation(grace_s=NET_S)
-    started = time.perf_counter()
     try:
         check.solve(easy, isolate=net)
     except (InvalidInput, BackendUnavailable):
         net = False
         check.solve(easy)
+    started = time.perf_counter()  # the first solve may have compiled
+    check.solve(easy, isolate=net)
     allowed_s = seconds + GRACE_S + time.perf_counter() - started
     for _ in range(TRIES):
         result = check.solve(problem, isolate=net, time_limit=seconds, rel_gap=0.0)
