@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ...formulations.arrays import Floats, Indices
 from ...formulations.program.model import Program
 from ...formulations.window import programs as window_programs
 from ...formulations.window.plan import WindowPlan, scheduled
-from ...formulations.window.problem import ScheduleWindow
+from ...formulations.window.problem import Regime, ScheduleWindow, WindowJob
 from ..backend import Answer, Claim, OwnMethod, Progress, Task
 from ..deadline import Deadline
 from ..external.highs import solved_by_highs
@@ -45,6 +46,7 @@ class Marginal(OwnMethod):
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Solve the window; nothing is drawn, so the seed has no effect; threads apply to the fallback."""
         self.backend_options(options)
+        compile_kernels()
         deadline = Deadline.of(options)
         window: ScheduleWindow = task.problem
         done = None if options.warm_start is not None else _all_done(window)
@@ -61,6 +63,21 @@ class Marginal(OwnMethod):
         limit = None if best.closed() else _Refinement(window, duals, best, deadline).run()
         limit = None if best.closed() else limit
         return Answer.ended(limit, plan=best.solution, bound=best.bound, notes=tuple(best.notes))
+
+
+@cache
+def compile_kernels() -> None:
+    """Plan a small window, which compiles the kernels or loads them from the disk.
+
+    The time limit begins afterwards: compiling takes some 10 s once, and plans must not depend on it.
+    """
+    jobs = [
+        WindowJob(id=str(n), gpus=n, finished_epochs=0, total_epochs=9, regimes=[Regime(9, 100.0 * n)], ftf=1.0 + n)
+        for n in (1, 2, 3)
+    ]
+    window = ScheduleWindow(jobs, gpus=5, rounds=3)
+    for dual in (root := solve_dual(window), *branches(window, root)):
+        scheduled(window, rounded(window, dual))
 
 
 def _all_done(window: ScheduleWindow) -> WindowPlan | None:

@@ -15,6 +15,7 @@ import time
 import jsonschema
 import numpy as np
 import pytest
+from patience import SOON_S
 
 import equipoise as eq
 from equipoise.cli import main
@@ -72,7 +73,7 @@ def one_failure(capsys, arguments, code):
 
 
 def test_json_is_the_plan_that_solve_finds(instance, capsys):
-    assert main.run(["plan", str(instance), "--json"]) == 0
+    assert main.run(["plan", str(instance), "--json", "--time-limit", str(SOON_S)]) == 0
     document = json.loads(capsys.readouterr().out)
     check_document("plan", document)
     jsonschema.Draft202012Validator(json.loads(schema_text("plan"))).validate(document)

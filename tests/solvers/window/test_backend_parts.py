@@ -2,6 +2,9 @@
 
 import itertools
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -407,3 +410,18 @@ def test_packing_keeps_capacity_and_never_gives_more_than_asked():
             assert (grants.sum(axis=1) <= counts).all()
         for row in window_kernels.pack_blocks(order, counts, gangs, M, T, running):
             assert np.count_nonzero(np.diff(np.concatenate(([0], row, [0])))) <= 2  # one block
+
+
+def test_no_kernel_is_compiled_within_the_time_limit():
+    """In a process that has loaded none; the small window that it plans first must reach them all."""
+    compiled = (
+        "from equipoise.solvers.window import backend, kernels; from equipoise.formulations.window import kernels as plans;"
+        "backend.compile_kernels();"
+        "called = [kernels.best_price, kernels.best_fit, kernels.nearest_change, plans.pack, plans.settle, plans.progress];"
+        "print([kernel.__name__ for kernel in called if not kernel.signatures])"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    child = subprocess.run(
+        [sys.executable, "-c", compiled], env=environment, capture_output=True, text=True, check=True
+    )
+    assert child.stdout == "[]\n"
