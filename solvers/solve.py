@@ -117,15 +117,11 @@ def _answer(
 ) -> Answer:
     """Run the backend; every failure except a fault of the caller becomes an Answer."""
     program = task.program
-    if program is not None and not program.num_columns:
-        nothing = np.zeros(0)
-        if program.residuals_at(nothing).row > 0:
-            return Answer(claim=Claim.INFEASIBLE)
-        return Answer(claim=Claim.SOLVED, values=nothing, bound=program.objective_at(nothing))
+    nothing = program is not None and not program.num_columns
     if options.time_limit is not None and program is not None:
         options = options.with_time(max(0.0, options.time_limit - progress.elapsed()))
     try:
-        if isolate or solver.isolated:
+        if (isolate or solver.isolated) and not nothing:
             how = isolate if isinstance(isolate, Isolation) else Isolation()
             answer = run_isolated(solver, task, options, progress, how)
         else:

@@ -8,19 +8,27 @@ from dataclasses import replace
 import numpy as np
 
 from ...formulations.arrays import Floats
-from ..backend import Answer, Backend, Progress, Task
+from ..backend import Answer, Backend, Claim, Progress, Task
 from ..options import Options
 from .outer_approximation.solve import solve_by_tangents
 
 
 def run_backend(backend: Backend, task: Task, options: Options, on_progress: Progress) -> Answer:
-    """Run the backend on the task with a scaled objective; by tangent cuts if it does not read log terms."""
+    """Run the backend on the task with a scaled objective; by tangent cuts if it does not read log terms.
+
+    A program without columns is answered here: some solvers call it an error.
+    """
+    program = task.program
+    if program is not None and not program.num_columns:
+        nothing = np.zeros(0)
+        if program.residuals_at(nothing).row > 0:
+            return Answer(claim=Claim.INFEASIBLE)
+        return Answer(claim=Claim.SOLVED, values=nothing, bound=program.objective_at(nothing))
     factor = raising_factor(task)
     if factor != 1.0:
         larger, theirs = raised(task, options, factor)
         answer = run_backend(backend, larger, theirs, lowering(on_progress, factor))
         return lowered(answer, factor) if isinstance(answer, Answer) else answer
-    program = task.program
     if program is None or program.problem_class in backend.classes:
         return backend.solve(task, options, on_progress)
     return solve_by_tangents(backend, task, options, on_progress)

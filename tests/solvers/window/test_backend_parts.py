@@ -414,12 +414,14 @@ def test_packing_keeps_capacity_and_never_gives_more_than_asked():
 
 def test_no_kernel_is_compiled_within_the_time_limit():
     """In a process that has loaded none; the small window that it plans first must reach them all."""
-    compiled = (
-        "from equipoise.solvers.window import backend, kernels; from equipoise.formulations.window import kernels as plans;"
-        "backend.compile_kernels();"
-        "called = [kernels.best_price, kernels.best_fit, kernels.nearest_change, plans.pack, plans.settle, plans.progress];"
-        "print([kernel.__name__ for kernel in called if not kernel.signatures])"
-    )
+    compiled = """if True:
+        from equipoise.formulations.window.kernels import pack, progress, settle
+        from equipoise.solvers.window.backend import compile_kernels
+        from equipoise.solvers.window.kernels import best_fit, best_price, nearest_change
+        compile_kernels()
+        kernels = [best_fit, best_price, nearest_change, pack, progress, settle]
+        print([kernel.__name__ for kernel in kernels if not kernel.signatures])
+        """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     child = subprocess.run(
         [sys.executable, "-c", compiled], env=environment, capture_output=True, text=True, check=True
