@@ -1,4 +1,4 @@
-"""Number of examples that a loop tries: what the test names in CI, a quarter of it by default."""
+"""Number of examples that a loop tries: what the test names in CI, a part of it by default."""
 
 from hypothesis import settings
 
