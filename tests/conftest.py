@@ -4,6 +4,7 @@ import os
 import signal
 import tempfile
 
+import pytest
 from hypothesis import settings
 
 # The same examples every time: a run fails for the change at hand, not by the luck of the draw. `explore` draws others.
@@ -11,6 +12,22 @@ settings.register_profile("dev", max_examples=10, deadline=None, derandomize=Tru
 settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("explore", max_examples=2000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+
+# Folders whose tests use the same compiled kernels. In a parallel run each group keeps to one process, which compiles
+# them once; what is left is divided one by one.
+KERNEL_GROUPS = {
+    "window": {"window", "plan", "simulate", "compare", "shockwave"},
+    "markets and shares": {"markets", "shares", "makespan", "assignment", "rounds", "certificates"},
+}
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        parts = item.nodeid.partition("::")[0].split("/")
+        for group, folders in KERNEL_GROUPS.items():
+            if folders.intersection(parts) and item.get_closest_marker("xdist_group") is None:
+                item.add_marker(pytest.mark.xdist_group(group))
 
 
 def pytest_configure(config):

@@ -76,7 +76,7 @@ def test_a_generated_workload_runs_to_its_end_on_certified_windows(name):
 
 
 def test_the_same_run_twice_is_the_same_to_the_last_bit():
-    for make in (ShockwavePolicy, lambda: ArtifactPolicy(rounds=5)):
+    for make in (ShockwavePolicy, lambda: ArtifactPolicy(rounds=10)):
         first, second = run(make()), run(make())
         assert (first.end_s == second.end_s).all()
         assert first.schedule == second.schedule
