@@ -1,6 +1,6 @@
 # Everything runs from a virtual environment made here: nothing but make and a Python is needed beforehand.
 #   make demo    plan a generated cluster, print the plan, write demo.html
-#   make test    the test suite, on all cores; with EXTRAS=test,all on every solver that pip can install
+#   make test    the test suite, on all cores; with EXTRAS=test,all all of it, on every solver that pip can install
 #   make lint types docs bench
 #   make verify-full   the long form of the tests that count: all solvers on 500 random programs of each kind and on
 #                      2,000 markets of each family, every certificate, every proof
@@ -57,7 +57,7 @@ demo: $(STAMP)-core
 # Tests start hundreds of processes: without bytecode on the disk each would compile every module it imports.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP)-$(EXTRAS)
-	$(BIN)/python -m pytest -q -n auto --dist loadgroup $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n auto --dist loadgroup $(if $(findstring all,$(EXTRAS)),,-m "not thorough") $(PYTEST_ARGS)
 
 lint: $(STAMP)-dev
 	$(BIN)/ruff check .

@@ -22,9 +22,12 @@ KERNEL_GROUPS = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items):
     for item in items:
         parts = item.nodeid.partition("::")[0].split("/")
+        if "benchmarks" in parts:
+            item.add_marker(pytest.mark.thorough)
         for group, folders in KERNEL_GROUPS.items():
             if folders.intersection(parts) and item.get_closest_marker("xdist_group") is None:
                 item.add_marker(pytest.mark.xdist_group(group))

@@ -22,6 +22,7 @@ LINEAR_PROGRAMS = ("fisher", "volatile-linear", "volatile-leontief")
 PROGRAMS = [kind for kind in KINDS if kind not in MARKET_KINDS]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", MARKET_KINDS)
 def test_all_backends_agree_on_markets(kind):
     tallies = agreement(count=MARKETS, seed=2026, kinds=[kind])
@@ -40,6 +41,7 @@ def test_all_backends_agree_on_markets(kind):
             assert tally.exact >= 0.99 * tally.programs - tally.refused, tally
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", PROGRAMS)
 def test_all_backends_agree(kind):
     tallies = agreement(count=COUNT, seed=2026, kinds=[kind])

@@ -48,7 +48,8 @@ def contract_cases():
                 continue
             if not isinstance(case.kind, str) and not reads(backend, case.kind):
                 continue
-            yield pytest.param(name, case.name, id=f"{name}-{case.name}")
+            marks = [pytest.mark.thorough] if name == "scipy" else []
+            yield pytest.param(name, case.name, marks=marks, id=f"{name}-{case.name}")
 
 
 @pytest.mark.parametrize(("name", "case"), list(contract_cases()))

@@ -29,6 +29,7 @@ def identical(market):
     return len(rows) > 1 and (rows == rows[0]).all() and rows.shape[1] > 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "wanted",
     [
@@ -48,6 +49,7 @@ def test_fisher_markets_have_every_edge(wanted):
     assert wanted(find(fisher_markets(), wanted, settings=SEARCH))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
     "wanted",

@@ -264,6 +264,7 @@ def test_stairs_go_right_before_they_go_up():
 # -- Experiments -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [name for name in FIGURES if name != "17"])
 def test_every_experiment_runs_small_and_reports(name):
     steps = []
