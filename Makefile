@@ -57,7 +57,7 @@ demo: $(STAMP)-core
 # Tests start hundreds of processes: without bytecode on the disk each would compile every module it imports.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP)-$(EXTRAS)
-	$(BIN)/python -m pytest -q -n auto --dist loadgroup $(if $(findstring all,$(EXTRAS)),,-m "not thorough") $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n auto $(if $(findstring all,$(EXTRAS)),,-m "not thorough") $(PYTEST_ARGS)
 
 lint: $(STAMP)-dev
 	$(BIN)/ruff check .

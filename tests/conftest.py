@@ -14,23 +14,37 @@ settings.register_profile("explore", max_examples=2000, deadline=None, print_blo
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
 
-# Folders whose tests use the same compiled kernels. In a parallel run each group keeps to one process, which compiles
-# them once; what is left is divided one by one.
-KERNEL_GROUPS = {
+# Folders whose tests use the same compiled kernels, or start many processes. In a parallel run each group keeps to one
+# process, which compiles the kernels once; all other tests are divided one by one.
+GROUPS = {
     "window": {"window", "plan", "simulate", "compare", "shockwave"},
     "markets and shares": {"markets", "shares", "makespan", "assignment", "rounds", "certificates"},
+    "processes": {"isolation", "verification"},
 }
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
+def group_of(nodeid):
+    """Return the group of a test; its own name if it has none."""
+    folders = set(nodeid.partition("::")[0].split("/"))
+    return next((group for group, members in GROUPS.items() if folders & members), nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    # xdist 3.8 does not see its own marks of groups under pytest 9.
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return group_of(nodeid)
+
+    return Groups(config, log)
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
-        parts = item.nodeid.partition("::")[0].split("/")
-        if "benchmarks" in parts:
+        if "/benchmarks/" in item.nodeid:
             item.add_marker(pytest.mark.thorough)
-        for group, folders in KERNEL_GROUPS.items():
-            if folders.intersection(parts) and item.get_closest_marker("xdist_group") is None:
-                item.add_marker(pytest.mark.xdist_group(group))
 
 
 def pytest_configure(config):

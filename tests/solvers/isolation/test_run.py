@@ -24,10 +24,7 @@ from equipoise.solvers.isolation.memory import allowed_bytes, available_bytes, e
 from equipoise.solvers.isolation.pool import WORKERS
 
 SUPPORT = str(Path(bad.__file__).parent)
-pytestmark = [
-    pytest.mark.skipif(os.name != "posix", reason="isolation needs a POSIX system"),
-    pytest.mark.xdist_group("processes"),
-]
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="isolation needs a POSIX system")
 Reason, Limit = eq.Reason, eq.Limit
 
 

@@ -20,7 +20,6 @@ LIMIT = 0.4
 GOOD, BEST = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 1.0])
 RIGHT = (Reason.OPTIMAL, Reason.INFEASIBLE, Reason.UNBOUNDED, Reason.INFEASIBLE_OR_UNBOUNDED)
 WAYS = ["in process", pytest.param("isolated", marks=pytest.mark.skipif(os.name != "posix", reason="needs POSIX"))]
-pytestmark = pytest.mark.xdist_group("processes")
 posix = pytest.mark.skipif(os.name != "posix", reason="isolation needs a POSIX system")
 
 
