@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, ClassVar, Protocol
 
@@ -283,6 +282,8 @@ class OwnMethod(Backend):
 @cache
 def _installed(package: str) -> str:
     """Return the version of a package, empty without one; cached, as reading it takes as long as a small solve."""
+    from importlib.metadata import PackageNotFoundError, version  # takes a tenth of `import equipoise`
+
     try:
         return version(package)
     except PackageNotFoundError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike
 from ..arrays import Floats
 from ..checks import as_reals, refuse
 from ..errors import InvalidInput
+from ..former_names import FormerName
 from ..program.data import Residuals
 from ..program.formulation import Formulation
 from .equilibrium import Equilibrium
@@ -44,11 +44,7 @@ class Market(Formulation[Equilibrium], ABC):
     def in_demand(self) -> Any:
         """Whether any buyer has demand for a good, shape of the prices, bool."""
 
-    @property
-    def wanted(self) -> Any:
-        """Deprecated name of `in_demand`."""
-        warnings.warn("Market.wanted is now Market.in_demand", DeprecationWarning, stacklevel=2)
-        return self.in_demand
+    wanted = FormerName("in_demand")
 
     @abstractmethod
     def utilities_at(self, allocation: Any) -> Floats:

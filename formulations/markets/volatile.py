@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import Floats
 from ..checks import as_real, as_reals, refuse
 from ..errors import InvalidInput, UnsupportedProblem
+from ..former_names import FormerName
 from ..program.builder import ProgramBuilder
 from ..program.data import ProblemClass
 from ..program.model import Program
@@ -189,11 +189,7 @@ class VolatileFisherMarket(Market):
         """Whether a buyer can use a round, shape (N, T)."""
         return np.asarray(self.arithmetic.has_demand.any(axis=1))
 
-    @property
-    def served(self) -> NDArray[np.bool_]:
-        """Deprecated name of `active`."""
-        warnings.warn("VolatileFisherMarket.served is now active", DeprecationWarning, stacklevel=2)
-        return self.active
+    served = FormerName("active")
 
     @cached_property
     def in_demand(self) -> NDArray[np.bool_]:

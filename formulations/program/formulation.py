@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from ..arrays import Floats
 from ..errors import InvalidInput, UnsupportedProblem
+from ..former_names import FormerName
 from .data import ProblemClass, ProgramData, Residuals, Sense
 
 PlanT = TypeVar("PlanT")
@@ -128,3 +129,9 @@ class Formulation(ABC, Generic[PlanT]):
     def improve(self, plan: PlanT, other: PlanT) -> PlanT:
         """Return the plan, improved by better proofs of another plan of this problem; by default the plan unchanged."""
         return plan
+
+    bound_of = FormerName("proved_bound")
+    problem_class = FormerName("class_of", was_property=True)
+    program_entries = FormerName("program_size", was_property=True)
+    restated = FormerName("normalized")
+    with_better_prices = FormerName("improve")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Floats
+from ..former_names import FormerName
 from ..program.builder import ProgramBuilder
 from ..program.data import ProblemClass, Residuals
 from ..program.model import Program
@@ -100,6 +101,8 @@ class LevelShares(SharePolytope, ABC):
         """Return the least level and the worst violations of P, recomputed."""
         self.check_plan(plan)
         return float(self.levels(plan.shares).min()), self.residuals(plan.shares)
+
+    level_and_residuals = FormerName("evaluate")
 
 
 def level_bound(

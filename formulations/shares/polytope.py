@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..arrays import Floats, Indices
 from ..checks import as_integers, as_reals, refuse, same_length, store_checked
 from ..errors import InvalidInput
+from ..former_names import FormerName
 from ..program.builder import ProgramBuilder
 from ..program.data import Residuals
 from ..program.formulation import Formulation
@@ -127,6 +128,8 @@ class SharePolytope(Formulation[GpuShares], ABC):
     def gang_gpus(self) -> Floats:
         """The gangs as floats, which numpy multiplies faster."""
         return self.gangs.astype(np.float64)
+
+    widths = FormerName("gang_gpus")
 
     def grouped(self, *columns: Floats) -> Groups:
         """Return the groups of jobs with the same values in all columns, each column of shape (N,)."""

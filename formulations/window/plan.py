@@ -14,7 +14,6 @@ from ..files import written
 from ..program.certificate import SolveCertificate
 from .data import WindowData
 from .grants import GrantedRounds
-from .page import render
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,6 +72,8 @@ class WindowPlan(GrantedRounds):
         certificate : SolveCertificate, optional
             Certificate shown in the page's head: `Result.certificate` of the solve.
         """
+        from .page import render
+
         return written(render(self, certificate), path)
 
 

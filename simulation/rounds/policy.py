@@ -10,6 +10,7 @@ import numpy as np
 
 from ...formulations.arrays import Floats, Indices
 from ...formulations.errors import InvalidInput
+from ...formulations.former_names import FormerName
 from ..decision import Evidence
 from ..job_state import JobState
 
@@ -69,6 +70,9 @@ class RoundJob:
     def state(self) -> JobState:
         """State for predictors and the window program: past regimes, service, waiting and contention."""
         return self.make_state()
+
+    place = FormerName("trace_index")
+    know = FormerName("make_state")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 from ...formulations.errors import EquipoiseError
+from ...formulations.former_names import FormerName
 from ...formulations.text import columns_text
 
 
@@ -27,11 +27,7 @@ class PropertyFails(EquipoiseError):  # noqa: N818 - the name users read
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.failures,)
 
-    @property
-    def findings(self) -> tuple[CheckResult, ...]:
-        """The former name of `failures`; deprecated."""
-        warnings.warn("PropertyFails.findings is now failures", DeprecationWarning, stacklevel=2)
-        return self.failures
+    findings = FormerName("failures")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,6 +14,7 @@ from scipy.sparse import csr_array
 
 from ...formulations.arrays import Floats
 from ...formulations.errors import InvalidInput, UnsupportedProblem
+from ...formulations.former_names import FormerName
 from ...formulations.markets.equilibrium import Equilibrium
 from ...formulations.markets.fisher import FisherMarket
 from ...formulations.markets.market import Market
@@ -65,11 +65,7 @@ class ExactEquilibrium:
     def __bool__(self) -> bool:
         return self.check_result.holds
 
-    @property
-    def finding(self) -> CheckResult:
-        """The former name of `check_result`; deprecated."""
-        warnings.warn("ExactEquilibrium.finding is now check_result", DeprecationWarning, stacklevel=2)
-        return self.check_result
+    finding = FormerName("check_result")
 
     @property
     def plan(self) -> Equilibrium:
