@@ -78,7 +78,7 @@ def snapshot(trace: Trace, *, at_s: float, gpus: int, profiles: Profiles, skip_w
     for job in jobs:
         if job.trace_index not in served:
             continue
-        gang_gpus = int(trace.num_gpus[job.trace_index])
+        gang_gpus = int(trace.gang_gpus[job.trace_index])
         running = gang_gpus <= free and bool(trace.arrival_s[job.trace_index] < moment)
         free -= gang_gpus if running else 0
         states.append(_state(trace, job, served[job.trace_index], moment, running))
@@ -86,12 +86,12 @@ def snapshot(trace: Trace, *, at_s: float, gpus: int, profiles: Profiles, skip_w
 
 
 def _without_wide(trace: Trace, indices: list[int], gpus: int, skip: bool) -> list[int]:
-    wide = [index for index in indices if trace.num_gpus[index] > gpus]
+    wide = [index for index in indices if trace.gang_gpus[index] > gpus]
     if not wide:
         return indices
     if not skip:
         why = f"job {trace.job_id[wide[0]]!r} is wider than the cluster of {gpus} GPUs; skip_wide=True leaves it out"
-        raise InvalidInput("num_gpus", int(trace.num_gpus[wide[0]]), why, index=wide[0])
+        raise InvalidInput("gang_gpus", int(trace.gang_gpus[wide[0]]), why, index=wide[0])
     names = ", ".join(str(trace.job_id[index]) for index in wide[:10]) + (", ..." if len(wide) > 10 else "")
     warnings.warn(f"left out {len(wide)} job(s) wider than the cluster of {gpus} GPUs: {names}", stacklevel=3)
     out = set(wide)
@@ -123,11 +123,11 @@ def _serve(trace: Trace, jobs: Sequence[_Job], moment: float, gpus: int) -> dict
         if finishes:
             _, order = heappop(marks)
             started.pop(order)
-            demand -= int(trace.num_gpus[jobs[order].trace_index])
+            demand -= int(trace.gang_gpus[jobs[order].trace_index])
         elif next_arrival_s == event_s:
             heappush(marks, (clock_s + jobs[arrivals].work_s, arrivals))
             started[arrivals] = (clock_s, contention_integral_s)
-            demand += int(trace.num_gpus[jobs[arrivals].trace_index])
+            demand += int(trace.gang_gpus[jobs[arrivals].trace_index])
             arrivals += 1
         else:
             break
@@ -161,7 +161,7 @@ def _state(trace: Trace, job: _Job, served: _Served, moment: float, running: boo
     index = job.trace_index
     return JobState(
         id=trace.job_id[index],
-        gpus=int(trace.num_gpus[index]),
+        gpus=int(trace.gang_gpus[index]),
         mode=trace.mode[index],
         total_epochs=float(sum(epochs for _, epochs in job.runs)),
         finished_epochs=sum(epochs for _, epochs in done),

@@ -48,7 +48,7 @@ def plan_document(window: ScheduleWindow, result: Result[WindowPlan]) -> dict[st
 def _jobs(plan: WindowPlan) -> list[dict[str, Any]]:
     columns = {
         "id": plan.window.ids,
-        "gpus": plan.window.gangs.tolist(),
+        "gpus": plan.window.gang_gpus.tolist(),
         "rounds": [row.nonzero()[0].tolist() for row in plan.grants],
         "regimes": [regime[row].tolist() for regime, row in zip(plan.regime_of, plan.grants, strict=True)],
         "utility": plan.utilities.tolist(),

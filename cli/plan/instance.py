@@ -18,7 +18,7 @@ _SCALARS = (
     "restart_penalty",
 )  # fmt: skip
 # The keys in the document of the columns of ScheduleWindow.
-_JOB_KEYS = {"ids": "id", "gangs": "gpus"} | {
+_JOB_KEYS = {"ids": "id", "gang_gpus": "gpus"} | {
     name: name for name in ("finished_epochs", "total_epochs", "ftf", "weight")
 }
 _REGIME_KEYS = {"regime_epochs": "epochs", "regime_epoch_s": "epoch_s"}

@@ -72,7 +72,7 @@ def _job_table(plan: WindowPlan, rows: list[int], *, unicode: bool) -> Table:
         when = regime_strip(plan.regime_of[row].tolist(), unicode=unicode) if strips else ranges(held)
         table.add_row(
             Text(printable(str(window.ids[row]))),
-            f"{window.gangs[row]:,}",
+            f"{window.gang_gpus[row]:,}",
             f"{len(held)}",
             Text(when),
             f"{window.finished_epochs[row] / window.total_epochs[row]:.1%}",

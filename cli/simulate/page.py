@@ -31,7 +31,7 @@ _COLUMNS = {
     "start_s": "start s",
     "end_s": "end s",
     "jct_s": "JCT s",
-    "exclusive_s": "alone s",
+    "exclusive_s": "exclusive s",
     "ftf": "FTF",
     "restarts": "restarts",
 }

@@ -62,12 +62,12 @@ def generated_jobs(text: str, jobs: int | None, gpus: int, seed: int, profiles: 
     # The generator's own distribution of gangs, restricted to those that fit.
     own = inspect.signature(generate_trace).parameters
     widths = zip(own["gpu_counts"].default, own["gpu_probabilities"].default, strict=True)
-    gangs = {width: share for width, share in widths if width <= gpus}
+    gang_gpus = {width: share for width, share in widths if width <= gpus}
     return generate_trace(
         np.random.default_rng(seed),
         num_jobs=int(count) if count else jobs or GENERATED_JOBS,
-        gpu_counts=tuple(gangs),
-        gpu_probabilities=tuple(share / sum(gangs.values()) for share in gangs.values()),
+        gpu_counts=tuple(gang_gpus),
+        gpu_probabilities=tuple(share / sum(gang_gpus.values()) for share in gang_gpus.values()),
         mode_probabilities=modes or None,
         profiles=profiles,
         **options,
@@ -88,14 +88,14 @@ def fitting_jobs(trace: Trace, gpus: int, skip_wide: bool) -> Trace:
 
     InvalidInput names the line of the first job that is too wide, or says that no job fits.
     """
-    wide = [index for index in range(len(trace)) if trace.num_gpus[index] > gpus]
+    wide = [index for index in range(len(trace)) if trace.gang_gpus[index] > gpus]
     if not wide:
         return trace
     if not skip_wide:
         why = f"job {trace.job_id[wide[0]]!r} is wider than the cluster of {gpus} GPUs; --skip-wide leaves such out"
-        raise trace.locate(InvalidInput("num_gpus", int(trace.num_gpus[wide[0]]), why, index=wide[0]))
+        raise trace.locate(InvalidInput("gang_gpus", int(trace.gang_gpus[wide[0]]), why, index=wide[0]))
     if len(wide) == len(trace):
         raise InvalidInput("--gpus", gpus, "every job of the trace is wider than the cluster")
     names = ", ".join(str(trace.job_id[index]) for index in wide[:10]) + (", ..." if len(wide) > 10 else "")
     warnings.warn(f"left out {len(wide)} job(s) wider than the cluster of {gpus} GPUs: {names}", stacklevel=2)
-    return trace.select(trace.num_gpus <= gpus)
+    return trace.select(trace.gang_gpus <= gpus)

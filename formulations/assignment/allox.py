@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import Floats, Indices, ranges
 from ..checks import as_integers, as_reals, refuse, same_length, store_checked
 from ..errors import InvalidInput
+from ..former_names import former_parameters
 from ..program.builder import ProgramBuilder
 from ..program.data import ProblemClass, Residuals
 from ..program.formulation import Formulation
@@ -81,13 +82,15 @@ class AlloxPlan:
             at[job], last = clock, here
         return at
 
-    def shares(self, gangs: ArrayLike | None = None) -> Floats:
+    @former_parameters(gangs="gang_gpus")
+    def shares(self, gang_gpus: ArrayLike | None = None) -> Floats:
         """Return the share of time that each job gets now on each type, shape (N, K): 1 / g if it is first, else 0."""
-        gang_gpus = np.ones(len(self.type_of), np.int64) if gangs is None else as_integers("gangs", gangs, minimum=1)
-        same_length(gangs=gang_gpus, type_of=self.type_of)
+        given = np.ones(len(self.type_of)) if gang_gpus is None else gang_gpus
+        sizes = as_integers("gang_gpus", given, minimum=1)
+        same_length(gang_gpus=sizes, type_of=self.type_of)
         shares = np.zeros(self.problem.rates.shape)
         now = np.flatnonzero(self.first)
-        shares[now, self.type_of[now]] = 1.0 / gang_gpus[now]
+        shares[now, self.type_of[now]] = 1.0 / sizes[now]
         return shares
 
     def to_frame(self) -> pd.DataFrame:
@@ -143,7 +146,7 @@ class AlloxMatching(Formulation[AlloxPlan]):
     shorter jobs first: plans use that order, with ties by index, whatever solver found the types.
 
     A worker is one GPU. For jobs of g GPUs the released code of Shockwave matches the job to one worker at its speed on
-    g GPUs and then gives it a share of 1/g of the time. `AlloxPlan.shares` does the same if `gangs` is given.
+    g GPUs and then gives it a share of 1/g of the time. `AlloxPlan.shares` does the same if `gang_gpus` is given.
 
     Examples
     --------

@@ -49,7 +49,7 @@ class LevelShares(SharePolytope, ABC):
     @cached_property
     def groups(self) -> Groups:
         """Jobs with the same worth and the same gang."""
-        return self.grouped(*self.worth.T, self.gangs.astype(np.float64))
+        return self.grouped(*self.worth.T, self.gang_gpus.astype(np.float64))
 
     def levels(self, shares: Floats) -> Floats:
         """Return the level that each job reaches, shape (N,)."""
@@ -64,7 +64,7 @@ class LevelShares(SharePolytope, ABC):
         groups = self.groups
         first = groups.first
         limits = np.full(len(first), self.highest.min()) if caps is None else caps[first]
-        return level_bound(self.worth[first], self.gangs[first], groups.counts, self.gpus, prices, limits)
+        return level_bound(self.worth[first], self.gang_gpus[first], groups.counts, self.gpus, prices, limits)
 
     def program(self, form: str = "shares") -> Program:
         """Return the linear program: the level as a share of the least `highest`, and the shares of runnable pairs.
@@ -106,7 +106,7 @@ class LevelShares(SharePolytope, ABC):
 
 
 def level_bound(
-    worth: Floats, gangs: Any, counts: Floats, gpus: Any, prices: Floats, caps: Floats, rounding: float = ROUNDING
+    worth: Floats, gang_gpus: Any, counts: Floats, gpus: Any, prices: Floats, caps: Floats, rounding: float = ROUNDING
 ) -> float:
     """Return the largest t with sum_i counts_i cost_i(min(t, caps_i); prices) <= prices.gpus; see `LevelShares`.
 
@@ -123,7 +123,7 @@ def level_bound(
 
     def paid(level: float) -> tuple[float, float]:  # the cost of a job with a lower cap does not rise with the level
         usage = np.zeros(len(prices))
-        total, slope, _ = cheapest(worth, gangs, counts, prices, 0.0, np.minimum(level, caps), level, usage)
+        total, slope, _ = cheapest(worth, gang_gpus, counts, prices, 0.0, np.minimum(level, caps), level, usage)
         return total, slope
 
     total, slope = paid(top)

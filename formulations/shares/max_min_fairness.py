@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Floats, Indices
 from ..checks import as_flag, as_reals, refuse, same_length, store_checked
+from ..former_names import former_parameters
 from ..program.data import ProblemClass
 from .levels import LevelShares
 from .polytope import GpuShares
@@ -22,6 +23,7 @@ ROUNDING = 1e-14
 SETTLED = (1e-9, 1e-7, 1e-5, 1e-3)
 
 
+@former_parameters(gangs="gang_gpus")
 @dataclass(frozen=True, eq=False, repr=False)
 class MaxMinFairness(LevelShares):
     """Maximise ``min_j (g_j / (w_j prop_j)) sum_k tau_jk x_jk`` over the shares of GPU time in P.
@@ -30,7 +32,7 @@ class MaxMinFairness(LevelShares):
     ----------
     rates : array_like of float, shape (N, K)
         Steps per second on all the job's GPUs of that type (tau), at least 0; every job runs somewhere.
-    gangs : array_like of int, shape (N,)
+    gang_gpus : array_like of int, shape (N,)
         GPUs that a job holds while it runs (g).
     gpus : array_like of int, shape (K,)
         GPUs of each type (M).
@@ -61,13 +63,13 @@ class MaxMinFairness(LevelShares):
     Examples
     --------
     >>> import equipoise as eq
-    >>> problem = eq.MaxMinFairness(rates=[[1.0], [1.0], [1.0]], gangs=[1, 1, 2], gpus=[2])
+    >>> problem = eq.MaxMinFairness(rates=[[1.0], [1.0], [1.0]], gang_gpus=[1, 1, 2], gpus=[2])
     >>> eq.solve(problem).require_optimal().shares.round(4).tolist()
     [[0.6667], [0.6667], [0.3333]]
     """
 
     rates: Floats
-    gangs: Indices
+    gang_gpus: Indices
     gpus: Indices
     weights: Floats = None  # type: ignore[assignment]  # ones, of the jobs' number
     agnostic: bool = False
@@ -102,7 +104,7 @@ class MaxMinFairness(LevelShares):
         speed = self.runnable.astype(np.float64) if self.agnostic else relative
         proportional = speed @ (self.gpus / self.gpus.sum())
         with np.errstate(over="ignore", under="ignore"):
-            return np.asarray(speed * (self.gangs / (self.weights * proportional))[:, None])
+            return np.asarray(speed * (self.gang_gpus / (self.weights * proportional))[:, None])
 
     def proved_bound(self, plan: GpuShares) -> float:
         """Return the bound on the least level that the plan's prices prove (see `LevelShares`).
@@ -128,7 +130,7 @@ class MaxMinFairness(LevelShares):
         from .kernels import cheapest, within_reach
 
         groups = self.groups
-        worth, gangs, highest = self.worth[groups.first], self.gangs[groups.first], self.highest[groups.first]
+        worth, gang_gpus, highest = self.worth[groups.first], self.gang_gpus[groups.first], self.highest[groups.first]
         bounds = highest.copy()
         levels = np.full(len(bounds), math.inf)
         np.minimum.at(levels, groups.of_job, self.levels(plan.shares))
@@ -141,9 +143,9 @@ class MaxMinFairness(LevelShares):
             level = float(levels[rising].min())
             floors = np.minimum(level, np.minimum(levels, highest))
             usage = np.zeros(len(prices))
-            paid, slope, _ = cheapest(worth, gangs, groups.counts, prices, 0.0, floors, 0.0, usage)
+            paid, slope, _ = cheapest(worth, gang_gpus, groups.counts, prices, 0.0, floors, 0.0, usage)
             spare = abs(money - paid) + ROUNDING * (money + level * slope)
-            reach = within_reach(worth, gangs, prices, floors, spare)
+            reach = within_reach(worth, gang_gpus, prices, floors, spare)
             bounds = np.where(levels >= level, np.minimum(bounds, reach), bounds)
         return np.asarray(bounds[groups.of_job])
 

@@ -12,12 +12,14 @@ import numpy as np
 from ..arrays import Floats, Indices
 from ..checks import as_real, as_reals, same_length, store_checked
 from ..errors import InvalidInput
+from ..former_names import former_parameters
 from ..program.builder import ProgramBuilder
 from ..program.data import ProblemClass, Residuals
 from ..program.model import Program
 from .polytope import GpuShares, Groups, SharePolytope
 
 
+@former_parameters(gangs="gang_gpus")
 @dataclass(frozen=True, eq=False, repr=False)
 class MaxSumThroughput(SharePolytope):
     """Maximise ``sum_jk tau_jk x_jk`` over the shares of GPU time in P.
@@ -26,7 +28,7 @@ class MaxSumThroughput(SharePolytope):
     ----------
     rates : array_like of float, shape (N, K)
         Steps per second on all the job's GPUs of that type (tau), at least 0.
-    gangs : array_like of int, shape (N,)
+    gang_gpus : array_like of int, shape (N,)
         GPUs that a job holds while it runs (g).
     gpus : array_like of int, shape (K,)
         GPUs of each type (M).
@@ -56,13 +58,13 @@ class MaxSumThroughput(SharePolytope):
     Examples
     --------
     >>> import equipoise as eq
-    >>> problem = eq.MaxSumThroughput(rates=[[3.0], [4.0]], gangs=[1, 2], gpus=[2])
+    >>> problem = eq.MaxSumThroughput(rates=[[3.0], [4.0]], gang_gpus=[1, 2], gpus=[2])
     >>> eq.solve(problem).require_optimal().shares.round(4).tolist()
     [[1.0], [0.5]]
     """
 
     rates: Floats
-    gangs: Indices
+    gang_gpus: Indices
     gpus: Indices
     costs_per_s: Floats | None = None
     budget_per_s: float | None = None
@@ -105,7 +107,7 @@ class MaxSumThroughput(SharePolytope):
     @cached_property
     def groups(self) -> Groups:
         """Jobs with the same rates, gang and least rate."""
-        columns = [*self.rates.T, self.gangs.astype(np.float64)]
+        columns = [*self.rates.T, self.gang_gpus.astype(np.float64)]
         return self.grouped(*columns, *([] if self.least_rates is None else [self.least]))
 
     def evaluate(self, plan: GpuShares) -> tuple[float, Residuals]:
@@ -141,10 +143,10 @@ class MaxSumThroughput(SharePolytope):
             effective = prices + budget_price * self.costs_per_s
             spent = budget_price * self.budget_per_s
         if self.least_rates is None:
-            gained = most_gained(self.rates[first], self.gangs[first], counts, effective, usage)[0]
+            gained = most_gained(self.rates[first], self.gang_gpus[first], counts, effective, usage)[0]
         else:
             least = self.least[first]
-            gained = -cheapest(self.rates[first], self.gangs[first], counts, effective, 1.0, least, 0.0, usage)[0]
+            gained = -cheapest(self.rates[first], self.gang_gpus[first], counts, effective, 1.0, least, 0.0, usage)[0]
         return math.fsum([*(prices * self.gpus), spent, gained])
 
     def program(self, form: str = "shares") -> Program:
@@ -168,7 +170,7 @@ class MaxSumThroughput(SharePolytope):
         share = self._add_shares(build)
         job, kind = self._pairs()
         if self.costs_per_s is not None and self.budget_per_s is not None:
-            dollars = self.costs_per_s[kind] * self.gangs[job] / self.budget_per_s
+            dollars = self.costs_per_s[kind] * self.gang_gpus[job] / self.budget_per_s
             build.add_rows("budget", (1,), terms=[(0, share, dollars)], upper=1.0)
         if self.least_rates is not None:
             fastest = self.rates.max(axis=1)

@@ -11,11 +11,13 @@ import numpy as np
 
 from ..arrays import Floats, Indices
 from ..checks import as_reals, refuse, same_length, store_checked
+from ..former_names import former_parameters
 from ..program.data import Residuals
 from .levels import LevelShares
 from .polytope import GpuShares
 
 
+@former_parameters(gangs="gang_gpus")
 @dataclass(frozen=True, eq=False, repr=False)
 class MinTotalDuration(LevelShares):
     """Minimise T with ``sum_k tau_jk x_jk >= n_j / T`` over the shares of GPU time in P.
@@ -26,7 +28,7 @@ class MinTotalDuration(LevelShares):
         Steps per second on all the job's GPUs of that type (tau), at least 0; every job runs somewhere.
     steps : array_like of float, shape (N,)
         Steps left of each job (n), greater than 0.
-    gangs : array_like of int, shape (N,)
+    gang_gpus : array_like of int, shape (N,)
         GPUs that a job holds while it runs (g).
     gpus : array_like of int, shape (K,)
         GPUs of each type (M).
@@ -48,14 +50,14 @@ class MinTotalDuration(LevelShares):
     Examples
     --------
     >>> import equipoise as eq
-    >>> problem = eq.MinTotalDuration(rates=[[2.0], [1.0]], steps=[100.0, 100.0], gangs=[1, 1], gpus=[1])
+    >>> problem = eq.MinTotalDuration(rates=[[2.0], [1.0]], steps=[100.0, 100.0], gang_gpus=[1, 1], gpus=[1])
     >>> round(eq.solve(problem).objective, 6)
     150.0
     """
 
     rates: Floats
     steps: Floats
-    gangs: Indices
+    gang_gpus: Indices
     gpus: Indices
 
     sense = "min"

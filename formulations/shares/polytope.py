@@ -73,11 +73,12 @@ class SharePolytope(Formulation[GpuShares], ABC):
     """Shares of GPU time: P = {x >= 0, sum_k x_jk <= 1, sum_j g_j x_jk <= M_k}, and x_jk = 0 where a job cannot run.
 
     P is fluid: a gang of more GPUs than a type has may get M_k / g_j of its time. Set the rate of such a pair to 0 if
-    that has no meaning. The data is `rates` (tau), shape (N, K), `gangs` (g), shape (N,), and `gpus` (M), shape (K,).
+    that has no meaning. The data is `rates` (tau), shape (N, K), `gang_gpus` (g), shape (N,), and `gpus` (M), shape
+    (K,).
     """
 
     rates: Floats
-    gangs: Indices
+    gang_gpus: Indices
     gpus: Indices
 
     forms = ("shares",)
@@ -86,8 +87,8 @@ class SharePolytope(Formulation[GpuShares], ABC):
     def _check_polytope(self, *, runs: bool) -> None:
         """Check and store the data of P; with `runs`, every job must be able to run on some type."""
         store_checked(self, as_reals, "rates", minimum=0.0, ndim=2)
-        store_checked(self, as_integers, "gangs", "gpus", minimum=1)
-        same_length(gangs=self.gangs, rates=self.rates)
+        store_checked(self, as_integers, "gang_gpus", "gpus", minimum=1)
+        same_length(gang_gpus=self.gang_gpus, rates=self.rates)
         types = self.rates.shape[1]
         if types != len(self.gpus):
             raise InvalidInput("gpus", f"{len(self.gpus)} values", f"rates has {types} types in its columns")
@@ -98,7 +99,7 @@ class SharePolytope(Formulation[GpuShares], ABC):
     @property
     def num_jobs(self) -> int:
         """N."""
-        return len(self.gangs)
+        return len(self.gang_gpus)
 
     @property
     def num_types(self) -> int:
@@ -117,18 +118,14 @@ class SharePolytope(Formulation[GpuShares], ABC):
         Every job gets M_k / N GPUs of each type, so x_jk = M_k / (N g_j), scaled down to sum 1 where it is more (as
         Gavel's isolated policy does). On one type: min(1, M / (N g_j)).
         """
-        return self.isolated(self.gangs)
+        return self.isolated(self.gang_gpus)
 
-    def isolated(self, gangs: Indices) -> Floats:
-        """Return the isolated shares of jobs of this problem with these gangs, shape (len(gangs), K)."""
-        even = self.gpus / (self.num_jobs * gangs[:, None].astype(np.float64))
+    def isolated(self, gang_gpus: Indices) -> Floats:
+        """Return the isolated shares of jobs of this problem with these gangs, shape (len(gang_gpus), K)."""
+        even = self.gpus / (self.num_jobs * gang_gpus[:, None].astype(np.float64))
         return np.asarray(even / np.maximum(1.0, even.sum(axis=1, keepdims=True)))
 
-    @cached_property
-    def gang_gpus(self) -> Floats:
-        """The gangs as floats, which numpy multiplies faster."""
-        return self.gangs.astype(np.float64)
-
+    gangs = FormerName("gang_gpus")
     widths = FormerName("gang_gpus")
 
     def grouped(self, *columns: Floats) -> Groups:
@@ -195,7 +192,12 @@ class SharePolytope(Formulation[GpuShares], ABC):
         """Add P to a program: a column `share` for each pair, and the rows `capacity`, whose duals are the prices."""
         job, kind = self._pairs()
         share = build.add_columns("share", (len(job),), upper=1.0)
-        build.add_rows("capacity", (self.num_types,), terms=[(kind, share, self.gang_gpus[job])], upper=self.gpus)
+        build.add_rows(
+            "capacity",
+            (self.num_types,),
+            terms=[(kind, share, self.gang_gpus[job].astype(np.float64))],
+            upper=self.gpus,
+        )
         build.add_rows("time", (self.num_jobs,), terms=[(job, share, 1.0)], upper=1.0)
         return share
 

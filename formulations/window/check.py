@@ -47,11 +47,11 @@ def schedule_faults(window: WindowData, grants: NDArray[np.bool_], regime_of: In
     The rules are capacity in every round, no round after completion, regimes in order (each after all rounds of its
     predecessors), and work conservation: no unscheduled, unfinished job fits the idle GPUs of a round.
     """
-    shape = (len(window.gangs), window.rounds)
+    shape = (len(window.gang_gpus), window.rounds)
     if grants.shape != shape or regime_of.shape != shape or grants.dtype != np.bool_:
         return (Fault("shape", 1.0),)
     faults = []
-    used = window.gangs @ grants
+    used = window.gang_gpus @ grants
     t = int(used.argmax())
     if used[t] > window.gpus:
         faults.append(Fault("capacity", float(used[t] - window.gpus), round=t))
@@ -67,9 +67,9 @@ def schedule_faults(window: WindowData, grants: NDArray[np.bool_], regime_of: In
     # Work conservation: the largest job that could have used idle GPUs of a round.
     had: Indices = np.cumsum(grants, axis=1) - grants
     could = ~grants & (had < window.tables.needs[:, None])
-    fits = could & (window.gangs[:, None] <= (window.gpus - used)[None, :])
+    fits = could & (window.gang_gpus[:, None] <= (window.gpus - used)[None, :])
     if fits.any():
-        waste = np.where(fits, window.gangs[:, None], 0)
+        waste = np.where(fits, window.gang_gpus[:, None], 0)
         j, t = (int(i) for i in np.unravel_index(waste.argmax(), shape))
         faults.append(Fault("work conservation", float(waste[j, t]), job=j, round=t))
     return tuple(faults)

@@ -39,8 +39,8 @@ class WindowData(WindowSettings, JobColumns):
             raise error if isinstance(jobs, JobColumns) else named_as_jobs(error, self.regime_starts) from None
         if self.skipped:
             text = f"{len(self.skipped)} job(s) wider than {self.gpus} GPUs left out: {self.skipped[:5]}"
-            # The warning names the caller's line: one level above the generated __init__, two above `from_columns`.
-            warnings.warn(text, stacklevel=4 if isinstance(jobs, JobColumns) else 3)
+            # The warning names the caller's line: one level above the generated __init__, three above `from_columns`.
+            warnings.warn(text, stacklevel=5 if isinstance(jobs, JobColumns) else 3)
 
     def _check_together(self) -> None:
         """Check conditions on jobs and settings together, and store the derived data."""
@@ -52,7 +52,7 @@ class WindowData(WindowSettings, JobColumns):
             out_of_range = ~(-powers * np.log(self.utility_floor) <= MOST_WORTH) | (powers <= 0)
         refuse("ftf", out_of_range, self.ftf, f"its power {self.ftf_power:g} is out of range")
         kept, skipped = self._without_wide(self.gpus, self.skip_wide)
-        count = len(kept["gangs"])
+        count = len(kept["gang_gpus"])
         if count * (self.rounds + 1) > MOST_CELLS:
             raise InvalidInput("rounds", self.rounds, f"{count} jobs x {self.rounds} rounds exceed {MOST_CELLS} cells")
         self.__dict__.update(kept, skipped=skipped, is_running=marked(self.running, kept["ids"], skipped))
@@ -64,12 +64,12 @@ class WindowData(WindowSettings, JobColumns):
 
     def _refuse_overflow(self, price_field: str) -> None:
         """Raise InvalidInput if GPU-rounds are no exact integers, or a part of the objective exceeds `MOST_WORTH`."""
-        all_gpus = max(float(self.gpus), float(self.gangs.sum(dtype=np.float64)))
+        all_gpus = max(float(self.gpus), float(self.gang_gpus.sum(dtype=np.float64)))
         if all_gpus * self.rounds > LARGEST_INTEGER:
             why = f"GPUs of the cluster or of all jobs, times {self.rounds} rounds, exceed {LARGEST_INTEGER}"
             raise InvalidInput("gpus", self.gpus, why)
-        if self.restart_penalty * len(self.gangs) * self.rounds > MOST_WORTH:
-            why = f"times {len(self.gangs)} jobs x {self.rounds} rounds it exceeds {MOST_WORTH:g}"
+        if self.restart_penalty * len(self.gang_gpus) * self.rounds > MOST_WORTH:
+            why = f"times {len(self.gang_gpus)} jobs x {self.rounds} rounds it exceeds {MOST_WORTH:g}"
             raise InvalidInput("restart_penalty", self.restart_penalty, why)
         seconds = float((self.regime_epochs * self.regime_epoch_s).sum())
         price = self.makespan_weight * self.round_s / self.makespan_scale

@@ -59,7 +59,7 @@ class GrantedRounds:
     @cached_property
     def gpus_in_use(self) -> Indices:
         """GPUs held in each round, shape (T,)."""
-        return np.asarray(self.window.gangs @ self.grants)
+        return np.asarray(self.window.gang_gpus @ self.grants)
 
     @cached_property
     def objective(self) -> float:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import Floats, Indices
 from ..checks import as_flag, as_ids, as_integer, as_integers, as_real, as_reals, refuse, same_length, store_checked
 from ..errors import InvalidInput
+from ..former_names import FormerName, former_parameters
 
 # Tolerance, relative to the total epochs, on the sum of the regimes' epochs, because sums of decimals are rounded.
 EPOCH_TOLERANCE = 1e-6
@@ -59,7 +60,7 @@ class WindowJob:
 # Name of each column in errors about a WindowJob.
 _AS_JOBS = {
     "ids": "jobs.id",
-    "gangs": "jobs.gpus",
+    "gang_gpus": "jobs.gpus",
     "finished_epochs": "jobs.finished_epochs",
     "total_epochs": "jobs.total_epochs",
     "regime_epochs": "jobs.regimes.epochs",
@@ -81,7 +82,7 @@ class JobColumns:
 
     jobs: InitVar[Sequence[WindowJob] | JobColumns]
     ids: tuple[str | int, ...] = field(init=False)
-    gangs: Indices = field(init=False)
+    gang_gpus: Indices = field(init=False)
     finished_epochs: Floats = field(init=False)
     total_epochs: Floats = field(init=False)
     regime_starts: Indices = field(init=False)
@@ -89,6 +90,8 @@ class JobColumns:
     regime_epoch_s: Floats = field(init=False)
     ftf: Floats = field(init=False)
     weight: Floats = field(init=False)
+
+    gangs = FormerName("gang_gpus")
 
     def __post_init__(self, jobs: Sequence[WindowJob] | JobColumns) -> None:
         columns = jobs if isinstance(jobs, JobColumns) else _columns_of(jobs)
@@ -99,10 +102,11 @@ class JobColumns:
         return {column.name: getattr(self, column.name) for column in fields(JobColumns)}
 
     @classmethod
+    @former_parameters(gangs="gang_gpus")
     def from_columns(
         cls,
         *,
-        gangs: ArrayLike,
+        gang_gpus: ArrayLike,
         finished_epochs: ArrayLike,
         total_epochs: ArrayLike,
         regime_starts: ArrayLike,
@@ -119,11 +123,11 @@ class JobColumns:
         `regime_epoch_s`; `regime_starts` has shape (N + 1,). `ids` defaults to 0..N-1, `ftf` and `weight` to 1. The
         settings are the class's other parameters, by keyword.
         """
-        gang_gpus = as_integers("gangs", gangs, minimum=1)
-        count, ones = len(gang_gpus), np.ones(len(gang_gpus))
+        sizes = as_integers("gang_gpus", gang_gpus, minimum=1)
+        count, ones = len(sizes), np.ones(len(sizes))
         columns = JobColumns.__new__(JobColumns)
         columns.__dict__.update(
-            gangs=gang_gpus,
+            gang_gpus=sizes,
             ids=tuple(range(count)) if ids is None else as_ids("ids", ids),
             total_epochs=as_reals("total_epochs", total_epochs, above=0.0),
             finished_epochs=as_reals("finished_epochs", finished_epochs, minimum=0.0),
@@ -138,8 +142,8 @@ class JobColumns:
 
     def _check_columns(self) -> None:
         """Check conditions between columns: lengths, starts, and sums of epochs."""
-        count, starts = len(self.gangs), self.regime_starts
-        by_job = ("ids", "total_epochs", "finished_epochs", "ftf", "weight", "gangs")
+        count, starts = len(self.gang_gpus), self.regime_starts
+        by_job = ("ids", "total_epochs", "finished_epochs", "ftf", "weight", "gang_gpus")
         same_length(**{name: getattr(self, name) for name in by_job})
         same_length(regime_epoch_s=self.regime_epoch_s, regime_epochs=self.regime_epochs)
         if len(starts) != count + 1:
@@ -160,16 +164,18 @@ class JobColumns:
 
     def _without_wide(self, gpus: int, skip: bool) -> tuple[dict[str, Any], tuple[str | int, ...]]:
         """Return the columns of the jobs that fit `gpus` GPUs, and the ids of the others, which need `skip`."""
-        wide = self.gangs > gpus
+        wide = self.gang_gpus > gpus
         if not wide.any():
             return self._columns(), ()
         if not skip:
             why = f"wider than the cluster's {gpus} GPUs; skip_wide=True leaves such jobs out"
-            refuse("gangs", wide, self.gangs, why)
+            refuse("gang_gpus", wide, self.gang_gpus, why)
         if wide.all():
-            raise InvalidInput("gangs", f"[{self.gangs[0]}, ...]", f"every job is wider than the cluster's {gpus} GPUs")
+            raise InvalidInput(
+                "gang_gpus", f"[{self.gang_gpus[0]}, ...]", f"every job is wider than the cluster's {gpus} GPUs"
+            )
         lengths = np.diff(self.regime_starts)
-        per_job = ("gangs", "finished_epochs", "total_epochs", "ftf", "weight")
+        per_job = ("gang_gpus", "finished_epochs", "total_epochs", "ftf", "weight")
         kept = {name: getattr(self, name)[~wide] for name in per_job}
         kept |= {name: getattr(self, name)[np.repeat(~wide, lengths)] for name in ("regime_epochs", "regime_epoch_s")}
         kept["regime_starts"] = np.concatenate(([0], np.cumsum(lengths[~wide])))
@@ -213,7 +219,7 @@ def _columns_of(jobs: Any) -> JobColumns:
     starts = np.cumsum([0, *(len(job.regimes) for job in jobs)])
     data: dict[str, Any] = {
         "ids": [job.id for job in jobs],
-        "gangs": [job.gpus for job in jobs],
+        "gang_gpus": [job.gpus for job in jobs],
         "finished_epochs": [job.finished_epochs for job in jobs],
         "total_epochs": [job.total_epochs for job in jobs],
         "regime_starts": starts,

@@ -77,13 +77,13 @@ def _data(plan: GrantedRounds, runs: list[list[list[int]]], shown: list[int]) ->
     window = plan.window
     starts = window.regime_starts
     colours = np.where(plan.regime_of >= 0, np.minimum(plan.regime_of, COLOURS - 1), -1)
-    in_use = [window.gangs @ (colours == k) for k in range(int(colours.max(initial=-1)) + 1)]
+    in_use = [window.gang_gpus @ (colours == k) for k in range(int(colours.max(initial=-1)) + 1)]
     before = window.finished_epochs / window.total_epochs
     left = _left(plan)
     jobs = [
         [
             _job_id(window.ids[job]),
-            int(window.gangs[job]),
+            int(window.gang_gpus[job]),
             _rounded(before[job]),
             _rounded(min(1.0, max(before[job], plan.utilities[job]))),
             _rounded(window.total_epochs[job]),

@@ -51,7 +51,7 @@ class WindowPlan(GrantedRounds):
 
         frame = pd.DataFrame(
             {
-                "gpus": self.window.gangs,
+                "gpus": self.window.gang_gpus,
                 "rounds_granted": self.rounds_granted,
                 "utility": self.utilities,
                 "remaining_s": self.remaining_s,
@@ -87,11 +87,11 @@ def scheduled(window: WindowData, counts: Indices) -> WindowPlan:
     from . import kernels as window_kernels
 
     counts = np.minimum(counts, np.minimum(window.tables.needs, window.rounds))
-    order = np.lexsort((-counts, -window.gangs))
-    plan = settled(window, window_kernels.pack(order, counts, window.gangs, window.gpus, window.rounds))
+    order = np.lexsort((-counts, -window.gang_gpus))
+    plan = settled(window, window_kernels.pack(order, counts, window.gang_gpus, window.gpus, window.rounds))
     if not window.restart_penalty:
         return plan
-    grants = window_kernels.pack_blocks(order, counts, window.gangs, window.gpus, window.rounds, window.is_running)
+    grants = window_kernels.pack_blocks(order, counts, window.gang_gpus, window.gpus, window.rounds, window.is_running)
     return max(settled(window, grants), plan, key=lambda plan: plan.objective)
 
 
@@ -112,6 +112,6 @@ def settled(window: WindowData, grants: NDArray[np.bool_]) -> WindowPlan:
     gain += (
         tables.makespan_price * tables.branch_weights * (tables.remaining[rows, counts] - tables.remaining[rows, after])
     )
-    order = np.argsort(-gain / window.gangs, kind="stable")
-    window_kernels.settle(grants, order, tables.needs, window.gangs, window.gpus, window.is_running)
+    order = np.argsort(-gain / window.gang_gpus, kind="stable")
+    window_kernels.settle(grants, order, tables.needs, window.gang_gpus, window.gpus, window.is_running)
     return WindowPlan(window, grants)

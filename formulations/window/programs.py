@@ -36,7 +36,9 @@ def counts(window: WindowData, keep: Mask | None = None, cuts: Sequence[Cut] = (
     """
     build = ProgramBuilder(sense="max")
     job, rounds, choice = _choices(build, window, _options(window, keep), whole=None)
-    build.add_rows("capacity", (1,), terms=[(0, choice, window.gangs[job] * rounds)], upper=window.gpus * window.rounds)
+    build.add_rows(
+        "capacity", (1,), terms=[(0, choice, window.gang_gpus[job] * rounds)], upper=window.gpus * window.rounds
+    )
     for i, cut in enumerate(cuts):
         build.add_rows(f"cut_{i}", (1,), terms=[(0, choice, cut.coefficients[job] * rounds)], upper=cut.upper)
     # A job that was not running pays at least one restart if it runs.
@@ -56,12 +58,12 @@ def time_indexed(window: WindowData, keep: Mask | None = None) -> Program:
     for `keep`.
     """
     build = ProgramBuilder(sense="max")
-    jobs, t = np.arange(len(window.gangs)), np.arange(window.rounds)
+    jobs, t = np.arange(len(window.gang_gpus)), np.arange(window.rounds)
     grant = build.add_binaries("grant", (len(jobs), window.rounds))
     options = _options(window, keep)
     job, rounds, choice = _choices(build, window, options, whole=_needs_binaries(window) | _has_gaps(options))
     build.add_rows("granted", jobs.shape, terms=[(jobs[:, None], grant, 1.0), (job, choice, -rounds)], lower=0, upper=0)
-    build.add_rows("capacity", t.shape, terms=[(t, grant, window.gangs[:, None])], upper=window.gpus)
+    build.add_rows("capacity", t.shape, terms=[(t, grant, window.gang_gpus[:, None])], upper=window.gpus)
     extra = _restarts(build, window, grant) if window.restart_penalty else []
     _set_objective(build, window, job, rounds, choice, extra)
     return build.program(gap_unit=window.tables.weight_sum)
@@ -71,7 +73,7 @@ def decode(window: WindowData, values: Floats, form: str) -> WindowPlan:
     """Turn column values of the program in this form into a plan."""
     if form == "counts":
         return scheduled(window, counts_of(window, values))
-    grants = values[: len(window.gangs) * window.rounds].reshape(-1, window.rounds) > 0.5
+    grants = values[: len(window.gang_gpus) * window.rounds].reshape(-1, window.rounds) > 0.5
     return settled(window, grants)
 
 
@@ -79,14 +81,14 @@ def counts_of(window: WindowData, values: Floats, keep: Mask | None = None) -> I
     """Return the rounds of each job, shape (N,), from column values of :func:`counts` with the same `keep`."""
     job, rounds = np.nonzero(_options(window, keep))
     picked = values[: len(job)] > 0.5
-    chosen = np.zeros(len(window.gangs), dtype=np.int64)
+    chosen = np.zeros(len(window.gang_gpus), dtype=np.int64)
     chosen[job[picked]] = rounds[picked]
     return chosen
 
 
 def check_plan(window: WindowData, plan: WindowPlan) -> None:
     """Raise InvalidInput unless `plan` is a schedule of as many jobs and rounds as the window has."""
-    if not isinstance(plan, WindowPlan) or plan.grants.shape != (len(window.gangs), window.rounds):
+    if not isinstance(plan, WindowPlan) or plan.grants.shape != (len(window.gang_gpus), window.rounds):
         raise InvalidInput("plan", type(plan).__name__, "must be a WindowPlan of this window's jobs and rounds")
 
 
@@ -121,7 +123,7 @@ def _choices(
     choice = build.add_columns(
         "choice", (len(job),), upper=1.0, integer=np.ones(len(job), bool) if whole is None else whole[job]
     )
-    build.add_rows("one_choice", (len(window.gangs),), terms=[(job, choice, 1.0)], lower=1, upper=1)
+    build.add_rows("one_choice", (len(window.gang_gpus),), terms=[(job, choice, 1.0)], lower=1, upper=1)
     return job, rounds, choice
 
 
@@ -144,7 +146,7 @@ def _set_objective(
             "sum_branch", (1,), lower=0, terms=[(0, horizon, 1.0), (0, choice, -tables.branch_weights[job] * left)]
         )
         longest = np.flatnonzero(tables.remaining[:, 0] > least)  # only these can set the maximum
-        place = np.full(len(window.gangs), -1)
+        place = np.full(len(window.gang_gpus), -1)
         place[longest] = np.arange(len(longest))
         mine = place[job] >= 0
         build.add_rows(
@@ -189,7 +191,9 @@ def _restarts(build: ProgramBuilder, window: WindowData, grant: Indices) -> list
         terms=[(row, start, 1.0), (row, grant, -1.0), (row[:, 1:], grant[:, :-1], 1.0)],
     )
     used = build.add_columns("used", t.shape, upper=window.gpus)
-    build.add_rows("gpus_used", t.shape, lower=0, upper=0, terms=[(t, grant, window.gangs[:, None]), (t, used, -1.0)])
+    build.add_rows(
+        "gpus_used", t.shape, lower=0, upper=0, terms=[(t, grant, window.gang_gpus[:, None]), (t, used, -1.0)]
+    )
     # ended[j, t] = 1 only if job j has had all its rounds before t.
     ended = build.add_binaries("ended", shape, upper=np.where(t >= needs, 1.0, 0.0))
     job, now, past = np.nonzero((t[:, None] > t) & (t[:, None] >= needs[:, :, None]))
@@ -200,7 +204,7 @@ def _restarts(build: ProgramBuilder, window: WindowData, grant: Indices) -> list
         terms=[(row, ended, np.minimum(needs, window.rounds + 1)), (row[job, now], grant[job, past], -1.0)],
     )
     # The idle GPUs are fewer than the job's gang, unless the job runs or has ended.
-    full = (window.gpus - window.gangs + 1)[:, None]
+    full = (window.gpus - window.gang_gpus + 1)[:, None]
     build.add_rows(
         "work_conservation", shape, lower=full, terms=[(row, used, 1.0), (row, grant, full), (row, ended, full)]
     )

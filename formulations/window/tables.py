@@ -67,7 +67,7 @@ def tabulate(jobs: JobColumns, settings: WindowSettings) -> Tables:
     """Compute the tables of a window of these jobs; `makespan_scale` must be known."""
     from . import kernels as window_kernels
 
-    count, rounds, round_s = len(jobs.gangs), settings.rounds, settings.round_s
+    count, rounds, round_s = len(jobs.gang_gpus), settings.rounds, settings.round_s
     seconds = jobs.regime_epochs * jobs.regime_epoch_s
     # Rounding errors must not add a round to a regime of a whole number of rounds.
     exact = seconds / round_s
@@ -88,7 +88,7 @@ def tabulate(jobs: JobColumns, settings: WindowSettings) -> Tables:
     remaining[complete] = 0.0
     weights = jobs.weight * jobs.ftf**settings.ftf_power / (count * settings.gpus)
     value = weights[:, None] * np.log(np.maximum(utility, settings.utility_floor))
-    branch = (jobs.gangs if settings.gang_weighted else np.ones(count)) / settings.gpus
+    branch = (jobs.gang_gpus if settings.gang_weighted else np.ones(count)) / settings.gpus
     price = settings.makespan_weight * round_s / settings.makespan_scale
     return Tables(
         utility=utility,

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from ...formulations.checks import as_flag, as_integer, as_integers, as_real, as_reals
 from ...formulations.errors import InvalidInput
+from ...formulations.former_names import former_parameters
 
 
 def egalitarian_ftf(jct_s: float, exclusive_s: float, jobs: float) -> float:
@@ -106,8 +107,9 @@ def average_contention(demand: ArrayLike, spans_s: ArrayLike, gpus: int) -> floa
     return float(np.average(np.maximum(requested / gpus, 1.0), weights=spans))
 
 
+@former_parameters(gangs="gang_gpus")
 def makespan_bound_s(
-    remaining_s: ArrayLike, gpus: int, *, gangs: Sequence[int] | ArrayLike | None = None, gang_weighted: bool = True
+    remaining_s: ArrayLike, gpus: int, *, gang_gpus: Sequence[int] | ArrayLike | None = None, gang_weighted: bool = True
 ) -> float:
     """Return H = max(sum_j a_j R_j/M, max_j R_j), a lower bound on the makespan (Shockwave, Eq. 10).
 
@@ -117,7 +119,7 @@ def makespan_bound_s(
         Seconds left of each job on its whole gang (R). The bound is 0 without jobs.
     gpus : int
         GPUs of the cluster (M).
-    gangs : array_like of int, shape (N,), optional
+    gang_gpus : array_like of int, shape (N,), optional
         GPUs that each job needs; all 1 by default.
     gang_weighted : bool
         Whether a_j is the job's gang, so that the first term is work over GPUs. False sets a_j = 1, as Eq. 10 is
@@ -125,10 +127,10 @@ def makespan_bound_s(
     """
     remaining = as_reals("remaining_s", remaining_s, minimum=0.0, empty=True)
     gpus = as_integer("gpus", gpus, minimum=1)
-    gang_gpus = np.ones(remaining.shape, dtype=np.int64)
-    if gangs is not None:
-        gang_gpus = as_integers("gangs", gangs, minimum=1, shape=remaining.shape, empty=True)
+    sizes = np.ones(remaining.shape, dtype=np.int64)
+    if gang_gpus is not None:
+        sizes = as_integers("gang_gpus", gang_gpus, minimum=1, shape=remaining.shape, empty=True)
     if remaining.size == 0:
         return 0.0
-    work = gang_gpus @ remaining if as_flag("gang_weighted", gang_weighted) else remaining.sum()
+    work = sizes @ remaining if as_flag("gang_weighted", gang_weighted) else remaining.sum()
     return max(float(work) / gpus, float(remaining.max()))

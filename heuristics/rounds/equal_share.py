@@ -19,7 +19,7 @@ INTERVAL_S = 1000.0
 
 def usable_rates(state: RoundState) -> Floats:
     """Return steps per second on each GPU type, shape (m, K); 0 also where the type has fewer GPUs than the gang."""
-    return np.where(state.gangs[:, None] <= state.gpus, state.rates, 0.0)
+    return np.where(state.gang_gpus[:, None] <= state.gpus, state.rates, 0.0)
 
 
 def equal_shares(usable: Floats, counted_gpus: Floats, gpus: Floats) -> Floats:
@@ -34,7 +34,7 @@ def equal_shares(usable: Floats, counted_gpus: Floats, gpus: Floats) -> Floats:
 
 def isolated_shares(state: RoundState) -> Floats:
     """Return the isolated shares, i.e. the time on 1/m of the cluster, shape (m, K); they are feasible in P."""
-    return equal_shares(usable_rates(state), state.gangs.astype(np.float64), state.gpus.astype(np.float64))
+    return equal_shares(usable_rates(state), state.gang_gpus.astype(np.float64), state.gpus.astype(np.float64))
 
 
 @dataclass(kw_only=True, eq=False)

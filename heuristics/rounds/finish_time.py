@@ -71,7 +71,7 @@ class FinishTimeFairnessPolicy(SolvedShares):
         """Return the program over the jobs present, with C_j from the earlier calls."""
         return FinishTimeFairness(
             rates=usable_rates(state),
-            gangs=state.gangs,
+            gang_gpus=state.gang_gpus,
             gpus=state.gpus,
             steps=steps_to_go(state),
             elapsed_s=np.array([state.time_s - job.arrival_s for job in state.jobs]),

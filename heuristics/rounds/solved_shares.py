@@ -109,7 +109,7 @@ class MaxMinFairnessPolicy(SolvedShares):
         """Return the program over the jobs present."""
         return MaxMinFairness(
             rates=usable_rates(state),
-            gangs=state.gangs,
+            gang_gpus=state.gang_gpus,
             gpus=state.gpus,
             weights=np.array([job.weight for job in state.jobs]),
             agnostic=self.agnostic,
@@ -153,7 +153,7 @@ class MaxSumThroughputPolicy(SolvedShares):
             costs = as_reals("costs_per_s", [self.costs_per_s[gpu_type] for gpu_type in state.gpu_types], minimum=0.0)
         return MaxSumThroughput(
             rates=usable_rates(state),
-            gangs=state.gangs,
+            gang_gpus=state.gang_gpus,
             gpus=state.gpus,
             costs_per_s=costs,
             budget_per_s=self.budget_per_s,
@@ -171,4 +171,6 @@ class MinTotalDurationPolicy(SolvedShares):
 
     def problem(self, state: RoundState) -> MinTotalDuration:
         """Return the program over the jobs present and their remaining steps at the current batch sizes."""
-        return MinTotalDuration(rates=usable_rates(state), steps=steps_to_go(state), gangs=state.gangs, gpus=state.gpus)
+        return MinTotalDuration(
+            rates=usable_rates(state), steps=steps_to_go(state), gang_gpus=state.gang_gpus, gpus=state.gpus
+        )

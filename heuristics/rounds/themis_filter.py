@@ -109,8 +109,8 @@ class ThemisFilterPolicy(CalledEveryRound):
     ) -> Evidence:
         """Add the shares of rounds that the jobs win to their credit, and place jobs with the credit of a round."""
         offer = self._run_auction(state, jobs)
-        gangs = np.array([job.gpus for job in jobs])
-        won = np.minimum(1.0, offer.allocation.sum(axis=1) / gangs)
+        gang_gpus = np.array([job.gpus for job in jobs])
+        won = np.minimum(1.0, offer.allocation.sum(axis=1) / gang_gpus)
         credit = np.array([self._credit.get(job.id, 0.0) for job in jobs]) + won
         self._credit = {job.id: self._credit.get(job.id, 0.0) for job in state.jobs}
         self._credit |= {job.id: float(value) for job, value in zip(jobs, credit, strict=True)}
@@ -158,26 +158,26 @@ def fill(jobs: Sequence[RoundJob], free: np.ndarray[Any, Any], placed: dict[str 
                 free[gpu_type] -= candidates[index].gpus
 
 
-def fullest(gangs: Sequence[int], gpus: int, going: Sequence[bool] | None = None) -> list[int]:
+def fullest(gang_gpus: Sequence[int], gpus: int, going: Sequence[bool] | None = None) -> list[int]:
     """Return the indices of the gangs, in order of preference, that together use most of the GPUs.
 
     Ties go to the set with most GPUs of continuing gangs, which are `going` (by default none), then to the
     lexicographically first set.
     """
-    goes_on = np.zeros(len(gangs), dtype=np.int64) if going is None else np.asarray(going, dtype=np.int64)
+    goes_on = np.zeros(len(gang_gpus), dtype=np.int64) if going is None else np.asarray(going, dtype=np.int64)
     # A GPU in use counts more than all GPUs of continuing gangs.
-    value = np.asarray(gangs, dtype=np.int64) * (gpus + 1 + goes_on)
+    value = np.asarray(gang_gpus, dtype=np.int64) * (gpus + 1 + goes_on)
     # best[i, c]: largest value of gangs i, i + 1, ... on c GPUs.
-    best = np.zeros((len(gangs) + 1, gpus + 1), dtype=np.int64)
-    for index in range(len(gangs) - 1, -1, -1):
-        gang_gpus = gangs[index]
+    best = np.zeros((len(gang_gpus) + 1, gpus + 1), dtype=np.int64)
+    for index in range(len(gang_gpus) - 1, -1, -1):
+        size = gang_gpus[index]
         best[index] = best[index + 1]
-        if gang_gpus <= gpus:
-            with_gang = best[index + 1, : gpus + 1 - gang_gpus] + value[index]
-            np.maximum(best[index, gang_gpus:], with_gang, out=best[index, gang_gpus:])
+        if size <= gpus:
+            with_gang = best[index + 1, : gpus + 1 - size] + value[index]
+            np.maximum(best[index, size:], with_gang, out=best[index, size:])
     left, taken = gpus, []
-    for index, gang_gpus in enumerate(gangs):
-        if gang_gpus <= left and best[index + 1, left - gang_gpus] + value[index] == best[index, left]:
+    for index, size in enumerate(gang_gpus):
+        if size <= left and best[index + 1, left - size] + value[index] == best[index, left]:
             taken.append(index)
-            left -= gang_gpus
+            left -= size
     return taken

@@ -114,7 +114,7 @@ class ArtifactPolicy:
         remaining_s = np.array([left for _, left in predicted])
         attained_s = np.array([job.attained_s for job in state.jobs])
         return ArtifactJobs(
-            gang_gpus=state.gangs,
+            gang_gpus=state.gang_gpus,
             total_epochs=np.array([now.total_epochs for now in states]),
             finished_epochs=np.array([now.finished_epochs for now in states]),
             epoch_s=np.array([epoch_s for epoch_s, _ in predicted]),

@@ -61,7 +61,7 @@ class RoundOrder:
         if self.rule == "shortest":
             same = np.ones(len(left))
             return _ordered(plan, lead, left, np.full(len(left), np.inf), np.zeros(len(left)), same, self.stay)
-        horizon = max(float(window.gangs @ left) / window.gpus, float(left.max()))
+        horizon = max(float(window.gang_gpus @ left) / window.gpus, float(left.max()))
         margin = self.end_margin * horizon + risk * left
         weights = np.maximum(window.tables.weights, np.finfo(float).tiny)
         return _ordered(plan, lead, left, horizon - left, margin, weights, self.stay)
@@ -75,14 +75,14 @@ def _ordered(
     from .kernels import advance, serve
 
     window = plan.window
-    gangs, gpus, lead = window.gangs, window.gpus, min(lead, window.rounds)
+    gang_gpus, gpus, lead = window.gang_gpus, window.gpus, min(lead, window.rounds)
     rank = (window.is_running, left, end_slack, end_margin, weights, stay)
     counts = np.array(plan.rounds_granted)
-    first = serve(counts, lead, window.rounds, gangs, gpus, *rank)
-    rest = pack(np.lexsort((-counts, -gangs)), counts, gangs, gpus, window.rounds - lead)
+    first = serve(counts, lead, window.rounds, gang_gpus, gpus, *rank)
+    rest = pack(np.lexsort((-counts, -gang_gpus)), counts, gang_gpus, gpus, window.rounds - lead)
     served = settled(window, np.column_stack([first, rest]))
     if (served.rounds_granted >= plan.rounds_granted).all():
         return served
     grants = np.array(plan.grants, dtype=np.bool_, order="C")
-    advance(grants, lead, gangs, gpus, *rank)
+    advance(grants, lead, gang_gpus, gpus, *rank)
     return settled(window, grants)

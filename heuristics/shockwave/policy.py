@@ -154,7 +154,7 @@ class ShockwavePolicy:
         rounds, each = _planning_horizon(state, jobs) if self.rounds is None else (self.rounds, 1)
         return ScheduleWindow.from_columns(
             ids=[job.id for job in state.jobs],
-            gangs=state.gangs,
+            gang_gpus=state.gang_gpus,
             finished_epochs=jobs.finished_epochs,
             total_epochs=jobs.total_epochs,
             regime_starts=jobs.regime_starts,
@@ -202,7 +202,7 @@ def _waits(state: RoundState) -> bool:
 
 def _planning_horizon(state: RoundState, jobs: ActiveJobs) -> tuple[int, int]:
     """Return the number of rounds of the plan, enough for all present work, and the cluster rounds of each."""
-    work = float(state.gangs @ jobs.remaining_s) / state.total_gpus
+    work = float(state.gang_gpus @ jobs.remaining_s) / state.total_gpus
     needed = max(float(FEWEST_ROUNDS), 1.0 + HORIZON_FACTOR * max(work, float(jobs.remaining_s.max())) / state.round_s)
     most = max(FEWEST_ROUNDS, min(MOST_PLANNED_ROUNDS, MOST_CELLS // len(state.jobs)))
     each = math.ceil(needed / most)

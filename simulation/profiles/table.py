@@ -115,7 +115,7 @@ class Profiles:
             raise InvalidInput("model", model, f"no throughput in profiles '{self.name}', which have {known}")
         known = ", ".join(f"({size}, {count})" for name, size, count in sorted(self.rates) if name == model)
         why = f"no throughput of {model} at this (batch size, GPUs) in profiles '{self.name}', which have {known}"
-        raise InvalidInput("batch_size, num_gpus", (int(batch_size), int(gpus)), why)
+        raise InvalidInput("batch_size, gang_gpus", (int(batch_size), int(gpus)), why)
 
     def epoch_s(self, model: str, batch_size: int, gpus: int) -> float:
         """Return the seconds of one epoch on the whole gang."""

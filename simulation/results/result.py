@@ -108,7 +108,7 @@ class SimulationResult:
                 "job_id": list(self.trace.job_id),
                 "model": list(self.trace.model),
                 "mode": list(self.trace.mode),
-                "gpus": self.trace.num_gpus,
+                "gpus": self.trace.gang_gpus,
                 "arrival_s": self.trace.arrival_s,
                 "start_s": self.start_s,
                 "end_s": self.end_s,
@@ -144,7 +144,7 @@ class SimulationResult:
         Parameters
         ----------
         which : array_like of bool, shape (N,)
-            Mask of the jobs, such as `result.trace.num_gpus > 4`.
+            Mask of the jobs, such as `result.trace.gang_gpus > 4`.
 
         Returns
         -------

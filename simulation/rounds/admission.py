@@ -19,18 +19,18 @@ def admit_jobs(trace: Trace, cluster: RoundCluster) -> list[RoundProgress]:
         If a gang exceeds every type, or a job can reach a batch size that no type can run; the error holds the job's
         trace index.
     """
-    for trace_index, gang_gpus in enumerate(trace.num_gpus.tolist()):
+    for trace_index, gang_gpus in enumerate(trace.gang_gpus.tolist()):
         if gang_gpus > max(cluster.counts):
             have = f"the cluster has {max(cluster.counts)}" + (" of one type" if len(cluster.types) > 1 else "")
             why = f"job {trace.job_id[trace_index]!r} is wider than {have}"
-            raise InvalidInput("num_gpus", gang_gpus, why, index=trace_index)
+            raise InvalidInput("gang_gpus", gang_gpus, why, index=trace_index)
     rank = sorted(range(len(trace)), key=trace.arrival_rank)
     return [_job(trace, trace_index, order, cluster) for order, trace_index in enumerate(rank)]
 
 
 def _job(trace: Trace, trace_index: int, order: int, cluster: RoundCluster) -> RoundProgress:
     model, mode, profiles = trace.model[trace_index], trace.mode[trace_index], cluster.profiles[0]
-    batch_size, gang_gpus = int(trace.batch_size[trace_index]), int(trace.num_gpus[trace_index])
+    batch_size, gang_gpus = int(trace.batch_size[trace_index]), int(trace.gang_gpus[trace_index])
     try:
         epochs = total_epochs(trace, trace_index, profiles)
         adaptation = Adaptation(profiles, model, batch_size, gang_gpus, mode, epochs)

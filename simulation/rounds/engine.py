@@ -300,7 +300,7 @@ class _Run:
             start_s=column("start_s"),
             end_s=column("end_s"),
             run_s=column("attained_s"),
-            gpu_s=column("attained_s") * self.trace.num_gpus,
+            gpu_s=column("attained_s") * self.trace.gang_gpus,
             exclusive_s=self.exclusive_s,
             rounds_run=column("rounds"),
             rounds_waited=column("waited_rounds"),

@@ -116,9 +116,11 @@ class RoundState:
         return int(self.gpus.sum())
 
     @property
-    def gangs(self) -> Indices:
+    def gang_gpus(self) -> Indices:
         """GPUs that each job needs (its gang), shape (m,)."""
         return np.array([job.gpus for job in self.jobs], dtype=np.int64)
+
+    gangs = FormerName("gang_gpus")
 
     @property
     def rates(self) -> Floats:

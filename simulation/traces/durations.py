@@ -17,7 +17,7 @@ from .source import TraceSource
 
 _REQUIRED = ("job_id", "submit_time_s", "duration_s", "num_gpus", "model")
 # Columns of the file for the fields of a trace, where the names differ.
-_NAMES = {"arrival_s": "submit_time_s", "total_steps": "duration_s"}
+_NAMES = {"gang_gpus": "num_gpus", "arrival_s": "submit_time_s", "total_steps": "duration_s"}
 # Files round durations and GPU-seconds separately. Tolerances: relative, and in seconds per GPU.
 _WORK_REL, _WORK_S = 1e-3, 1.0
 
@@ -49,7 +49,7 @@ def duration_columns(path: str | Path, profiles: Profiles | None = None) -> tupl
         "job_id": ids,
         "model": names,
         "batch_size": np.array(sizes),
-        "num_gpus": np.array(gang_gpus),
+        "gang_gpus": np.array(gang_gpus),
         "mode": ["static"] * len(rows),
         "total_steps": np.array(steps),
         "duration_s": np.array(durations),

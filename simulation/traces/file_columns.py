@@ -24,7 +24,7 @@ _GAVEL_COLUMNS = {
 _JOB_TYPE = re.compile(r"(?P<model>\S+)(?: \(batch size (?P<batch_size>\d+)\))?")
 # Columns of the files for the fields of a trace, where the names differ.
 _SHOCKWAVE_NAMES = {
-    "num_gpus": "scale_factor",
+    "gang_gpus": "scale_factor",
     "arrival_s": "arrival_time_s",
     "weight": "priority_weight",
     "total_epochs": "num_epochs",
@@ -33,7 +33,7 @@ _SHOCKWAVE_NAMES = {
 _GAVEL_NAMES = {
     "model": "job_type",
     "batch_size": "job_type",
-    "num_gpus": "scale_factor",
+    "gang_gpus": "scale_factor",
     "arrival_s": "arrival_time",
     "weight": "priority_weight",
 }
@@ -66,7 +66,7 @@ def shockwave_columns(path: str | Path) -> dict[str, Any]:
         "job_id": unique_ids(rows),
         "model": [row.text("model") for row in rows],
         "batch_size": np.array([row.integer("batch_size", 1) for row in rows]),
-        "num_gpus": np.array([row.integer("scale_factor", 1) for row in rows]),
+        "gang_gpus": np.array([row.integer("scale_factor", 1) for row in rows]),
         "mode": [_mode(row) for row in rows],
         "total_steps": np.array([row.integer("total_steps", 1) for row in rows]),
         "arrival_s": np.array([row.real("arrival_time_s", minimum=0.0) for row in rows]),
@@ -101,7 +101,7 @@ def gavel_columns(path: str | Path) -> dict[str, Any]:
         "job_id": range(len(rows)),
         "model": [model for model, _ in job_types],
         "batch_size": np.array([batch_size for _, batch_size in job_types]),
-        "num_gpus": np.array([row.integer("scale_factor", 1) for row in rows]),
+        "gang_gpus": np.array([row.integer("scale_factor", 1) for row in rows]),
         "mode": [_mode(row) for row in rows] if num_columns == 12 else ["static"] * len(rows),
         "total_steps": np.array([row.integer("total_steps", 1) for row in rows]),
         "arrival_s": np.array([row.real("arrival_time", minimum=0.0) for row in rows]),

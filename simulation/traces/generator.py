@@ -121,7 +121,7 @@ def generate_trace(
         job_id=range(count),
         model=model,
         batch_size=batch_size,
-        num_gpus=gang_gpus,
+        gang_gpus=gang_gpus,
         mode=[MODES[mode] for mode in modes],
         total_steps=steps,
         arrival_s=arrival_s,

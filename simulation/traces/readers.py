@@ -118,7 +118,7 @@ def write_shockwave(trace: Trace, path: str | Path) -> None:
         "job_id": list(trace.job_id),
         "model": list(trace.model),
         "batch_size": trace.batch_size.tolist(),
-        "scale_factor": trace.num_gpus.tolist(),
+        "scale_factor": trace.gang_gpus.tolist(),
         "mode": list(trace.mode),
         "total_steps": trace.total_steps.tolist(),
         "arrival_time_s": trace.arrival_s.tolist(),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ...formulations.checks import as_ids, as_integers, as_reals, same_length, store_checked
 from ...formulations.errors import InvalidInput
+from ...formulations.former_names import FormerName, former_parameters
 from ..profiles.rules import MODES, Runs
 from .file_columns import trace_columns
 from .source import TraceSource
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@former_parameters(num_gpus="gang_gpus")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trace:
     """Jobs as columns, in any order of arrival.
@@ -32,7 +34,7 @@ class Trace:
         Name of the model in the profiles.
     batch_size : array_like of int, shape (N,), optional
         Samples per GPU and step when the job starts, at least 1; 1 by default.
-    num_gpus : array_like of int, shape (N,)
+    gang_gpus : array_like of int, shape (N,)
         GPUs that the job needs simultaneously (its gang), at least 1.
     mode : sequence of str, length N, optional
         Mode of batch-size adaptation: "static", "accordion" or "gns"; static by default.
@@ -49,11 +51,11 @@ class Trace:
         True (batch size, epochs) stretches of each job, the first at the initial batch size; the epochs of a job add
         up to its total_epochs. None: derived from the profiles' rules.
     duration_s : array_like of float, shape (N,), optional
-        Exact run time alone on `num_gpus` GPUs, in seconds, positive. None: unknown.
+        Exact run time alone on `gang_gpus` GPUs, in seconds, positive. None: unknown.
     size_s : array_like of float, shape (N,), optional
         Exact run time alone on one GPU (the job's size), in seconds, positive. None: unknown.
     min_gpus : array_like of int, shape (N,), optional
-        Least GPUs on which the job can run in an engine that divides GPUs, at least 1 and at most `num_gpus`; 1 by
+        Least GPUs on which the job can run in an engine that divides GPUs, at least 1 and at most `gang_gpus`; 1 by
         default.
     source : TraceSource, optional
         Lines of the jobs in a file, for errors that are found after reading; set by the readers.
@@ -66,7 +68,7 @@ class Trace:
 
     job_id: Sequence[str | int]
     model: Sequence[str]
-    num_gpus: NDArray[np.int64]
+    gang_gpus: NDArray[np.int64]
     arrival_s: NDArray[np.float64]
     # The constructor replaces a default of None by values in these fields.
     batch_size: NDArray[np.int64] = None  # type: ignore[assignment]
@@ -80,6 +82,8 @@ class Trace:
     schedule: Sequence[Runs] | None = None
     source: TraceSource | None = None
 
+    num_gpus = FormerName("gang_gpus")
+
     def __post_init__(self) -> None:
         put = self.__dict__.__setitem__
         store_checked(self, as_ids, "job_id")
@@ -91,9 +95,9 @@ class Trace:
         for index, mode in enumerate(self.mode):
             if mode not in MODES:
                 raise InvalidInput("mode", mode, f"must be one of {', '.join(MODES)}", index=index)
-        for name in ("batch_size", "num_gpus", "min_gpus"):
+        for name in ("batch_size", "gang_gpus", "min_gpus"):
             given = getattr(self, name)
-            put(name, as_integers(name, ones if given is None and name != "num_gpus" else given, minimum=1))
+            put(name, as_integers(name, ones if given is None and name != "gang_gpus" else given, minimum=1))
         for name in ("duration_s", "size_s"):
             if getattr(self, name) is not None:
                 store_checked(self, as_reals, name, above=0.0)
@@ -109,8 +113,8 @@ class Trace:
         columns = self._columns()
         ids = columns.pop("job_id")
         same_length(**columns, job_id=ids)
-        for index in np.flatnonzero(self.min_gpus > self.num_gpus).tolist():
-            why = f"more than the job's num_gpus, {self.num_gpus[index]}"
+        for index in np.flatnonzero(self.min_gpus > self.gang_gpus).tolist():
+            why = f"more than the job's gang_gpus, {self.gang_gpus[index]}"
             raise InvalidInput("min_gpus", int(self.min_gpus[index]), why, index=index)
         self._check_schedule()
 
@@ -125,8 +129,8 @@ class Trace:
             return given
         if self.duration_s is None:
             raise InvalidInput("total_steps", None, "must be given where duration_s is not")
-        same_length(duration_s=self.duration_s, num_gpus=self.num_gpus)
-        return self.num_gpus * np.maximum(1.0, np.rint(self.duration_s))
+        same_length(duration_s=self.duration_s, gang_gpus=self.gang_gpus)
+        return self.gang_gpus * np.maximum(1.0, np.rint(self.duration_s))
 
     def _check_schedule(self) -> None:
         if self.schedule is None or self.total_epochs is None:
@@ -172,7 +176,7 @@ class Trace:
             "job_id": list(self.job_id),
             "model": list(self.model),
             "batch_size": self.batch_size,
-            "num_gpus": self.num_gpus,
+            "gang_gpus": self.gang_gpus,
             "mode": list(self.mode),
             "total_steps": self.total_steps,
             "arrival_s": self.arrival_s,

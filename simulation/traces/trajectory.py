@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,7 +28,7 @@ def trajectory(trace: Trace, index: int, profiles: Profiles) -> Runs:
         for size, epochs in trace.schedule[index]:
             extend_runs(joined, size, epochs)
         return tuple(joined)
-    model, size, gpus = trace.model[index], int(trace.batch_size[index]), int(trace.num_gpus[index])
+    model, size, gpus = trace.model[index], int(trace.batch_size[index]), int(trace.gang_gpus[index])
     try:
         return profiles.schedule(model, size, gpus, trace.mode[index], total_epochs(trace, index, profiles))
     except InvalidInput as error:
@@ -45,7 +47,7 @@ def epoch_seconds(trace: Trace, index: int, profiles: Profiles, runs: Runs) -> d
 
     Raises InvalidInput if the profiles have no rate for a size in `runs`; another size without a rate is omitted.
     """
-    model, gpus = trace.model[index], int(trace.num_gpus[index])
+    model, gpus = trace.model[index], int(trace.gang_gpus[index])
     allowed = profiles.batch_sizes(model, int(trace.batch_size[index]), gpus, trace.mode[index])
     sizes = {size for size, _ in runs} | {size for size in allowed if (model, size, gpus) in profiles.rates}
     try:
@@ -69,5 +71,10 @@ def exclusive_s(trace: Trace, profiles: Profiles) -> NDArray[np.float64]:
     return np.array([timed_trajectory(trace, index, profiles)[2] for index in range(len(trace))], dtype=np.float64)
 
 
-# Former name. The time on an isolated share of the cluster is a different quantity (`FinishTimeFairness.isolated_s`).
-isolated_s = exclusive_s
+def isolated_s(trace: Trace, profiles: Profiles) -> NDArray[np.float64]:
+    """Return `exclusive_s` under its former name, with a DeprecationWarning.
+
+    The time on an isolated share of the cluster is a different quantity (`FinishTimeFairness.isolated_s`).
+    """
+    warnings.warn("isolated_s is now exclusive_s", DeprecationWarning, stacklevel=2)
+    return exclusive_s(trace, profiles)

@@ -87,7 +87,7 @@ def _closed(
 
 def _form(problem: GangMakespan) -> str | None:
     """Return the smallest form that HiGHS may solve, None if all are too large."""
-    widths = len(set(problem.gangs[problem.rounds > 0].tolist()))
+    widths = len(set(problem.gang_gpus[problem.rounds > 0].tolist()))
     if problem.preemptive and widths <= MOST_WIDTHS:
         patterns = count_patterns(problem)
         if patterns is not None and patterns <= MOST_COLUMNS["patterns"]:

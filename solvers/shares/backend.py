@@ -105,7 +105,7 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
         prices = stages[0].prices
         # Scaled to units of the level: the rise of the level by one more GPU.
         lowest = np.full(len(first), least.min()) if filling else least
-        jobs, usage = (job_groups.worth, job_groups.gangs, job_groups.counts), np.zeros(len(prices))
+        jobs, usage = (job_groups.worth, job_groups.gang_gpus, job_groups.counts), np.zeros(len(prices))
         _, slope, _ = cheapest(*jobs, prices, 0.0, lowest, 0.0, usage)
         prices = prices / slope if slope > 0 else prices
         stated = f"{sum(stage.rounds for stage in stages)} rounds of prices"
@@ -114,18 +114,18 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
     notes = [f"{len(first)} groups of {problem.num_jobs} jobs, {stated}"]
     shares, fault = np.zeros_like(job_groups.worth), math.inf
     if finished:
-        targets = problem.isolated(problem.gangs[first])
+        targets = problem.isolated(problem.gang_gpus[first])
         shares, fault = nearest_shares(job_groups, problem.runnable[first], face, reward, least, targets)
     if not fault <= MATCHED:
         shares = np.zeros_like(job_groups.worth)
         for weight, part in mix.parts:
-            add_cheapest(job_groups.worth, job_groups.gangs, part, reward, least, weight, shares)
+            add_cheapest(job_groups.worth, job_groups.gang_gpus, part, reward, least, weight, shares)
         notes.append("a convex combination of pricing solutions: ties among optima are not broken by distance")
     else:
         notes.append("the optimum nearest to isolated shares")
     # Rounding, or a convex combination, may exceed the capacity a little.
     shares = shares / np.maximum(1.0, shares.sum(axis=1, keepdims=True))
-    used = (job_groups.gangs * job_groups.counts) @ shares
+    used = (job_groups.gang_gpus * job_groups.counts) @ shares
     shares = shares * np.minimum(1.0, job_groups.gpus / np.maximum(used, job_groups.gpus))
     return GpuShares(shares[problem.groups.of_job], prices, 0.0, level_prices), notes, finished
 
@@ -143,7 +143,7 @@ def _levels(
         least = np.minimum(level, caps)
         if not filling or not mix.prices.any() or not mix.finished:
             return least, stages
-        reach = within_reach(job_groups.worth, job_groups.gangs, mix.prices, least, rounding)
+        reach = within_reach(job_groups.worth, job_groups.gang_gpus, mix.prices, least, rounding)
         above = caps > level
         if not above.any():
             return least, stages
@@ -191,7 +191,7 @@ def _nearer(problem: MaxSumThroughput, plan: GpuShares) -> GpuShares | None:
     if problem.costs_per_s is not None and problem.budget_per_s is not None:
         prices, budget = np.append(prices, plan.budget_price), (problem.costs_per_s, problem.budget_per_s)
     job_groups = JobGroups.in_groups(problem, problem.groups, problem.rates)
-    targets = problem.isolated(problem.gangs[first])
+    targets = problem.isolated(problem.gang_gpus[first])
     least = problem.least[first]
     shares, fault = nearest_shares(job_groups, problem.runnable[first], prices, 1.0, least, targets, budget)
     if not fault <= MATCHED:

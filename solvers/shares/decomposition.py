@@ -32,12 +32,12 @@ class JobGroups:
     ----------
     worth : ndarray of float, shape (G, K)
         Value of the whole time on a type.
-    gangs, counts : ndarray of float, shape (G,)
+    gang_gpus, counts : ndarray of float, shape (G,)
     gpus : ndarray of float, shape (K,)
     """
 
     worth: Floats
-    gangs: Floats
+    gang_gpus: Floats
     counts: Floats
     gpus: Floats
 
@@ -45,18 +45,18 @@ class JobGroups:
     def in_groups(problem: SharePolytope, groups: Groups, worth: Floats) -> JobGroups:
         """Return the groups of a problem's jobs; `worth` is by job, shape (N, K)."""
         worth = np.ascontiguousarray(worth[groups.first])
-        gangs, gpus = problem.gangs[groups.first].astype(np.float64), problem.gpus.astype(np.float64)
-        return JobGroups(worth=worth, gangs=gangs, counts=groups.counts, gpus=gpus)
+        gang_gpus, gpus = problem.gang_gpus[groups.first].astype(np.float64), problem.gpus.astype(np.float64)
+        return JobGroups(worth=worth, gang_gpus=gang_gpus, counts=groups.counts, gpus=gpus)
 
     def of(self, groups: Any, gpus: Floats) -> JobGroups:
         """Return some of the groups on these GPUs."""
         worth = np.ascontiguousarray(self.worth[groups])
-        return JobGroups(worth=worth, gangs=self.gangs[groups], counts=self.counts[groups], gpus=gpus)
+        return JobGroups(worth=worth, gang_gpus=self.gang_gpus[groups], counts=self.counts[groups], gpus=gpus)
 
     def sample(self) -> tuple[Any, JobGroups]:
         """Return SAMPLE evenly spread groups, with GPUs in proportion to their share of all groups' largest usage."""
         some = slice(None, None, -(-len(self.counts) // SAMPLE))
-        share = float((self.gangs * self.counts)[some].sum() / (self.gangs * self.counts).sum())
+        share = float((self.gang_gpus * self.counts)[some].sum() / (self.gang_gpus * self.counts).sum())
         return some, self.of(some, self.gpus * share)
 
 
@@ -95,10 +95,10 @@ def best_sum(job_groups: JobGroups, deadline: Deadline) -> ConvexCombination:
     found = _searched_sum(job_groups.sample()[1], deadline)
     rounds, undecided = found.rounds, UNDECIDED
     while undecided < 1.0 and found.finished:
-        best, doubt = margins(job_groups.worth, job_groups.gangs, found.prices)
+        best, doubt = margins(job_groups.worth, job_groups.gang_gpus, found.prices)
         open_ = doubt <= np.partition(doubt, int(undecided * len(doubt)))[int(undecided * len(doubt))]
         sure = ~open_ & (best >= 0)
-        wanted = (job_groups.gangs * job_groups.counts)[sure]
+        wanted = (job_groups.gang_gpus * job_groups.counts)[sure]
         used = np.bincount(best[sure], weights=wanted, minlength=len(job_groups.gpus))
         undecided *= 4.0
         if (used >= job_groups.gpus).any():
@@ -117,7 +117,7 @@ def best_sum(job_groups: JobGroups, deadline: Deadline) -> ConvexCombination:
 
 
 def _bound(job_groups: JobGroups, prices: Floats) -> float:
-    gained, _ = most_gained(job_groups.worth, job_groups.gangs, job_groups.counts, prices, np.zeros(len(prices)))
+    gained, _ = most_gained(job_groups.worth, job_groups.gang_gpus, job_groups.counts, prices, np.zeros(len(prices)))
     return float(prices @ job_groups.gpus) + float(gained)
 
 
@@ -134,7 +134,7 @@ def _searched_sum(job_groups: JobGroups, deadline: Deadline) -> ConvexCombinatio
     while not finished and rounds < MOST_ROUNDS:
         rounds += 1
         usage = np.zeros(kinds)
-        gained, reached = most_gained(job_groups.worth, job_groups.gangs, job_groups.counts, prices, usage)
+        gained, reached = most_gained(job_groups.worth, job_groups.gang_gpus, job_groups.counts, prices, usage)
         found = float(prices @ job_groups.gpus) + gained
         if found < bound:
             best, bound = prices, found
@@ -153,9 +153,9 @@ def _searched_sum(job_groups: JobGroups, deadline: Deadline) -> ConvexCombinatio
 
 def _knapsack_price(job_groups: JobGroups) -> float:
     """Return the price on one type: the value per GPU of the job that exhausts the GPUs, 0 if none does."""
-    ratio = job_groups.worth[:, 0] / job_groups.gangs
+    ratio = job_groups.worth[:, 0] / job_groups.gang_gpus
     order = np.argsort(-ratio, kind="stable")
-    wanted = np.where(ratio > 0, job_groups.gangs * job_groups.counts, 0.0)[order]
+    wanted = np.where(ratio > 0, job_groups.gang_gpus * job_groups.counts, 0.0)[order]
     at = int(np.searchsorted(np.cumsum(wanted), job_groups.gpus[0]))
     return float(ratio[order[at]]) if at < len(order) else 0.0
 
@@ -198,12 +198,12 @@ class _LevelSearch:
     def bound(self, prices: Floats) -> float:
         """Return the largest level that prices allow."""
         jobs = self.job_groups
-        return level_bound(jobs.worth, jobs.gangs, jobs.counts, jobs.gpus, prices, self.caps, self.rounding)
+        return level_bound(jobs.worth, jobs.gang_gpus, jobs.counts, jobs.gpus, prices, self.caps, self.rounding)
 
     def pricing_problem(self, prices: Floats, least: Floats) -> tuple[float, Floats]:
         """Return the least cost of the rates `least` at prices, and the share of each type's GPUs that they use."""
         job_groups, usage = self.job_groups, np.zeros(len(prices))
-        paid, _, _ = cheapest(job_groups.worth, job_groups.gangs, job_groups.counts, prices, 0.0, least, 0.0, usage)
+        paid, _, _ = cheapest(job_groups.worth, job_groups.gang_gpus, job_groups.counts, prices, 0.0, least, 0.0, usage)
         return float(paid), usage / job_groups.gpus
 
     def level(self, start: list[Floats]) -> tuple[float, ConvexCombination]:

@@ -68,16 +68,16 @@ def nearest_shares(
     prices = np.where(paid > REDUCED_COST_TOLERANCE * paid.max(), prices, 0.0)
     total = reward * max(float((job_groups.worth.max(axis=1) * job_groups.counts).sum()), 1e-300)
     floors = UNRESOLVED * total / job_groups.counts
-    faces(job_groups.worth, runs, job_groups.gangs, prices @ takes, reward, least, TIED, floors, open_, tight)
+    faces(job_groups.worth, runs, job_groups.gang_gpus, prices @ takes, reward, least, TIED, floors, open_, tight)
     shares = np.zeros((groups, kinds))
     free = np.flatnonzero(settle(job_groups.worth, open_, tight, least, shares))
-    left = limits - takes @ ((job_groups.gangs * job_groups.counts) @ shares)
+    left = limits - takes @ ((job_groups.gang_gpus * job_groups.counts) @ shares)
     priced = paid > max(TIED * float(paid.max()), 10.0 * UNRESOLVED * total)
-    weights, size = np.zeros(len(limits)), max(float((job_groups.gangs**2 * job_groups.counts)[free].sum()), 1e-300)
+    weights, size = np.zeros(len(limits)), max(float((job_groups.gang_gpus**2 * job_groups.counts)[free].sum()), 1e-300)
 
     def at(weights: Floats) -> tuple[float, Floats, Floats]:
         usage, curvature = np.zeros(kinds), np.zeros((kinds, kinds))
-        jobs = (free, job_groups.worth, open_, tight, least, job_groups.gangs, job_groups.counts, targets)
+        jobs = (free, job_groups.worth, open_, tight, least, job_groups.gang_gpus, job_groups.counts, targets)
         value = nearest(*jobs, weights @ takes, shares, usage, curvature)
         return value - float(weights @ left), takes @ usage - left, takes @ curvature @ takes.T
 

@@ -15,7 +15,7 @@ WHOLE, EXACTLY = 1, 2
 
 @compiled()
 def faces(
-    worth: Any, runs: Any, gangs: Any, prices: Any, reward: float, least: Any, tolerance: float, floors: Any,
+    worth: Any, runs: Any, gang_gpus: Any, prices: Any, reward: float, least: Any, tolerance: float, floors: Any,
     open_: Any, tight: Any,
 ) -> Any:  # fmt: skip
     """Mark the types that each job may use in an optimum at optimal prices (`open_`), and the tight rows (`tight`).
@@ -29,10 +29,10 @@ def faces(
     for i in range(groups):
         size, most = 0.0, 0.0
         for k in range(kinds):
-            cost[k] = gangs[i] * prices[k] - reward * worth[i, k]
+            cost[k] = gang_gpus[i] * prices[k] - reward * worth[i, k]
             most = max(most, worth[i, k])
             if runs[i, k]:
-                size = max(size, abs(gangs[i] * prices[k]), reward * worth[i, k])
+                size = max(size, abs(gang_gpus[i] * prices[k]), reward * worth[i, k])
         if size == 0.0:
             size = 1.0
         low, high, _, _, _ = hull_point(worth[i], cost, least[i])
@@ -196,7 +196,7 @@ def lift(worth: Any, open_: Any, least: Any, shares: Any) -> None:
 
 @compiled()
 def nearest(
-    free: Any, worth: Any, open_: Any, tight: Any, least: Any, gangs: Any, counts: Any, targets: Any, weights: Any,
+    free: Any, worth: Any, open_: Any, tight: Any, least: Any, gang_gpus: Any, counts: Any, targets: Any, weights: Any,
     shares: Any, usage: Any, curvature: Any,
 ) -> Any:  # fmt: skip
     """Move every free job to the point of its face nearest to targets_i - gangs_i weights; sum up their usage.
@@ -212,7 +212,7 @@ def nearest(
         most = 0.0
         for k in range(kinds):
             most = max(most, worth[i, k])
-            point[k] = targets[i, k] - gangs[i] * weights[k]
+            point[k] = targets[i, k] - gang_gpus[i] * weights[k]
         scale = 1.0 / most if most > 0 else 1.0
         for k in range(kinds):
             relative[k] = worth[i, k] * scale
@@ -221,16 +221,16 @@ def nearest(
         ones, total_worth, squares = 0.0, 0.0, 0.0
         for k in range(kinds):
             shares[i, k] = x[k]
-            usage[k] += counts[i] * gangs[i] * x[k]
+            usage[k] += counts[i] * gang_gpus[i] * x[k]
             distance += (x[k] - targets[i, k]) ** 2
-            paid += gangs[i] * weights[k] * x[k]
+            paid += gang_gpus[i] * weights[k] * x[k]
             if x[k] > 0:
                 ones += 1.0
                 total_worth += relative[k]
                 squares += relative[k] * relative[k]
         total += counts[i] * (0.5 * distance + paid)
         # The remaining directions: those of the used types, less the normals of the tight rows.
-        factor = counts[i] * gangs[i] * gangs[i]
+        factor = counts[i] * gang_gpus[i] * gang_gpus[i]
         mean = total_worth / ones if ones > 0 and used else 0.0
         spread = squares - ones * mean * mean
         for k in range(kinds):

@@ -86,7 +86,7 @@ def _all_done(window: ScheduleWindow) -> WindowPlan | None:
     No objective exceeds that of a schedule in which all jobs end: utilities are at most 1, their logarithms at most 0.
     """
     needs = window.tables.needs
-    if needs.max() > window.rounds or int(window.gangs @ needs) > window.gpus * window.rounds:
+    if needs.max() > window.rounds or int(window.gang_gpus @ needs) > window.gpus * window.rounds:
         return None
     return scheduled(window, needs)
 

@@ -31,16 +31,16 @@ def violated_cuts(window: ScheduleWindow, counts: Indices) -> list[Cut]:
     they never share a round.
     """
     cuts: list[Cut] = []
-    widths = np.unique(window.gangs)
+    widths = np.unique(window.gang_gpus)
     for low, narrow in enumerate(widths[:-1]):
         for wide in range(low + 1, len(widths)):
             patterns = _patterns(widths[wide:], window.gpus)
             if patterns is None:
                 continue
             worst, found = 1e-6, None
-            beside = np.flatnonzero((window.gangs >= narrow) & (window.gangs < widths[wide]) & (counts > 0))
+            beside = np.flatnonzero((window.gang_gpus >= narrow) & (window.gang_gpus < widths[wide]) & (counts > 0))
             beside = beside[np.argsort(-counts[beside], kind="stable")]
-            rounds = np.array([counts[window.gangs == width].sum() for width in widths[wide:]], dtype=float)
+            rounds = np.array([counts[window.gang_gpus == width].sum() for width in widths[wide:]], dtype=float)
             spare = (window.gpus - patterns @ widths[wide:]) // narrow
             for size in range(1, min(len(beside), window.gpus // int(narrow), MOST_SIDE_BY_SIDE) + 1):
                 most = np.minimum(size, spare).astype(float)
@@ -50,7 +50,7 @@ def violated_cuts(window: ScheduleWindow, counts: Indices) -> list[Cut]:
                 upper = window.rounds * float((most - patterns @ alpha).max())
                 coefficients = np.zeros(len(counts))
                 for width, slope in zip(widths[wide:], alpha, strict=True):
-                    coefficients[window.gangs == width] = -slope
+                    coefficients[window.gang_gpus == width] = -slope
                 coefficients[beside[:size]] = 1.0
                 broken = float(coefficients @ counts) - upper
                 if broken > worst:

@@ -82,7 +82,7 @@ def solve_dual(window: ScheduleWindow, floor: Indices | None = None, ceiling: In
 
     With `floor` and `ceiling`, shape (N,), the bound is on schedules that give each job rounds within them.
     """
-    count = len(window.gangs)
+    count = len(window.gang_gpus)
     if floor is None or ceiling is None:
         floor, ceiling = np.zeros(count, dtype=np.int64), np.full(count, window.rounds)
     search = _SplitSearch(window, floor, ceiling)
@@ -103,7 +103,7 @@ def branches(window: ScheduleWindow, dual: Dual) -> list[Dual]:
             floor[j], ceiling[j] = enough, enough - 1
             parts = [(floor, dual.ceiling), (dual.floor, ceiling)]
             # A part that needs more than the cluster is empty.
-            fits = [part for part in parts if window.gangs @ part[0] <= window.gpus * window.rounds]
+            fits = [part for part in parts if window.gang_gpus @ part[0] <= window.gpus * window.rounds]
             return [solve_dual(window, *part) for part in fits]
     return []
 
@@ -155,7 +155,7 @@ class _SplitSearch:
 
         worth = self.value if not split else self.value - (split * self.branch)[:, None] * self.left
         guess = max(self.guess + (split - self.near) / self.window.gpus, 0.01 * self.guess)
-        jobs = (self.left, self.window.gangs, self.branch, self.free, self.long)
+        jobs = (self.left, self.window.gang_gpus, self.branch, self.free, self.long)
         found = _Point(*best_price(worth, *jobs, self.supply, self.price - split, guess, self.floor, self.ceiling))
         if found.gpu_price > 0:
             self.guess, self.near = found.gpu_price, split
@@ -200,7 +200,7 @@ def _certified(window: ScheduleWindow, search: _SplitSearch, split: float, found
         split, own = split * shrink, own * shrink
     rates = split * tables.branch_weights + own
     net = search.value - rates[:, None] * tables.remaining
-    net -= (gpu_price * window.gangs)[:, None] * np.arange(window.rounds + 1)
+    net -= (gpu_price * window.gang_gpus)[:, None] * np.arange(window.rounds + 1)
     if search.floor.any() or (search.ceiling < window.rounds).any():
         n = np.arange(window.rounds + 1)
         net[(n < search.floor[:, None]) | (n > search.ceiling[:, None])] = -np.inf
@@ -242,36 +242,36 @@ def _fitted(window: ScheduleWindow, dual: Dual, start: Indices, fixed: Indices |
     """Drop the cheapest rounds until the rest fits, add the price's ties, then fill the slack exactly."""
     from .kernels import best_fit, nearest_change
 
-    counts, gangs = start.copy(), window.gangs
+    counts, gang_gpus = start.copy(), window.gang_gpus
     rows, supply = np.arange(len(start)), window.gpus * window.rounds
     movable = dual.own_rates == 0
     if fixed is not None:
         movable[fixed] = False
-    slack = supply - int(gangs @ counts)
+    slack = supply - int(gang_gpus @ counts)
     while slack < 0:
         fall = dual.net[rows, counts] - dual.net[rows, np.maximum(counts - 1, 0)]
         loss = np.where((counts > dual.floor) & movable, fall, np.inf)
-        order = np.argsort(loss / gangs, kind="stable")
+        order = np.argsort(loss / gang_gpus, kind="stable")
         order = order[np.isfinite(loss[order])]
         if not len(order):
             return counts  # nothing but the longest jobs; packing shortens them
-        drop = order[: 1 + int(np.searchsorted(np.cumsum(gangs[order]), -slack))]
+        drop = order[: 1 + int(np.searchsorted(np.cumsum(gang_gpus[order]), -slack))]
         counts[drop] -= 1
-        slack = supply - int(gangs @ counts)
+        slack = supply - int(gang_gpus @ counts)
     for j in np.flatnonzero((dual.beyond > counts) & movable):
         if slack <= SPAN // 2:
             break
-        more = min(int(dual.beyond[j] - counts[j]), slack // int(gangs[j]))
+        more = min(int(dual.beyond[j] - counts[j]), slack // int(gang_gpus[j]))
         counts[j] += more
-        slack -= more * int(gangs[j])
+        slack -= more * int(gang_gpus[j])
     if slack == 0 or dual.gpu_price == 0.0:
         return counts
     to, loss = nearest_change(
-        dual.net, counts, gangs, movable, dual.floor, dual.ceiling, window.tables.needs, SPAN // 2
+        dual.net, counts, gang_gpus, movable, dual.floor, dual.ceiling, window.tables.needs, SPAN // 2
     )
     open_jobs = np.flatnonzero(loss < dual.gpu_price * slack)
     if len(open_jobs) > MOST_CHANGES:
         open_jobs = np.sort(open_jobs[np.argpartition(loss[open_jobs], MOST_CHANGES)[:MOST_CHANGES]])
-    chosen = open_jobs[best_fit((gangs * (to - counts))[open_jobs], loss[open_jobs], slack, dual.gpu_price, SPAN)]
+    chosen = open_jobs[best_fit((gang_gpus * (to - counts))[open_jobs], loss[open_jobs], slack, dual.gpu_price, SPAN)]
     counts[chosen] = to[chosen]
     return counts

@@ -11,7 +11,7 @@ from ...formulations.compiled import compiled, copy_into
 
 @compiled()
 def longest_branch(
-    worth: Any, left: Any, gangs: Any, jobs: Any, price: Any, budget: Any, floor: Any, ceiling: Any, rates: Any,
+    worth: Any, left: Any, gang_gpus: Any, jobs: Any, price: Any, budget: Any, floor: Any, ceiling: Any, rates: Any,
     small: Any, large: Any,
 ) -> Any:  # fmt: skip
     """Split `budget` among the max-branch multipliers of `jobs`, best for the dual at this GPU price.
@@ -30,7 +30,7 @@ def longest_branch(
         j = jobs[i]
         top = floor[j]
         for n in range(floor[j] + 1, ceiling[j] + 1):
-            if worth[j, n] - price * gangs[j] * n >= worth[j, top] - price * gangs[j] * top:
+            if worth[j, n] - price * gang_gpus[j] * n >= worth[j, top] - price * gang_gpus[j] * top:
                 top = n
         small[j] = large[j] = top
         rates[j] = 0.0
@@ -41,7 +41,7 @@ def longest_branch(
                 fall = left[j, n] - left[j, m]
                 if fall <= 0.0:
                     continue
-                rate = max(0.0, (worth[j, n] - worth[j, m] + price * gangs[j] * (m - n)) / fall)
+                rate = max(0.0, (worth[j, n] - worth[j, m] + price * gang_gpus[j] * (m - n)) / fall)
                 if rate <= step:
                     best, step = m, rate
             at[count], who[count], vertex[count] = left[j, n], i, n
@@ -68,16 +68,16 @@ def longest_branch(
         large[j] = vertex[e + 1] if e + 1 < count and who[e + 1] == i else vertex[e]
     value = 0.0
     for j in jobs:
-        value += worth[j, large[j]] - price * gangs[j] * large[j] - rates[j] * left[j, large[j]]
+        value += worth[j, large[j]] - price * gang_gpus[j] * large[j] - rates[j] * left[j, large[j]]
     return horizon, value
 
 
 @compiled()
-def best_rounds(worth: Any, gangs: Any, jobs: Any, price: Any, low: Any, high: Any, small: Any, large: Any) -> Any:
+def best_rounds(worth: Any, gang_gpus: Any, jobs: Any, price: Any, low: Any, high: Any, small: Any, large: Any) -> Any:
     """Fill the least and greatest best rounds of `jobs` at this price, within [low, high]; return their value."""
     value = 0.0
     for j in jobs:
-        cost = price * gangs[j]
+        cost = price * gang_gpus[j]
         first = last = low[j]
         best = worth[j, first] - cost * first
         for n in range(low[j] + 1, high[j] + 1):
@@ -92,17 +92,17 @@ def best_rounds(worth: Any, gangs: Any, jobs: Any, price: Any, low: Any, high: A
 
 
 @compiled()
-def gpu_rounds(gangs: Any, jobs: Any, counts: Any) -> Any:
+def gpu_rounds(gang_gpus: Any, jobs: Any, counts: Any) -> Any:
     """Return the GPU-rounds that `jobs` take."""
     total = 0
     for j in jobs:
-        total += gangs[j] * counts[j]
+        total += gang_gpus[j] * counts[j]
     return total
 
 
 @compiled()
 def best_price(
-    worth: Any, left: Any, gangs: Any, branch: Any, free: Any, long: Any, supply: Any, budget: Any, guess: Any,
+    worth: Any, left: Any, gang_gpus: Any, branch: Any, free: Any, long: Any, supply: Any, budget: Any, guess: Any,
     floor: Any, ceiling: Any,
 ) -> Any:  # fmt: skip
     """Minimise the dual over the GPU price, for a given split between the branches of the makespan.
@@ -126,19 +126,19 @@ def best_price(
     used_beyond, horizon_beyond, sum_beyond = -1.0, 0.0, 0.0
     price, stride = guess, 0.02 * guess
     for step in range(200):
-        value = price * supply + best_rounds(worth, gangs, free, price, low, high, small, large)
-        least, most = float(gpu_rounds(gangs, free, small)), float(gpu_rounds(gangs, free, large))
+        value = price * supply + best_rounds(worth, gang_gpus, free, price, low, high, small, large)
+        least, most = float(gpu_rounds(gang_gpus, free, small)), float(gpu_rounds(gang_gpus, free, large))
         horizon, long_sum = 0.0, 0.0
         if len(long):
             horizon, added = longest_branch(
-                worth, left, gangs, long, price, budget, floor, ceiling, rates, small, large
+                worth, left, gang_gpus, long, price, budget, floor, ceiling, rates, small, large
             )
             value += added
             for j in long:
                 share = 0.0  # share of `large` in the mixture whose remaining time is the horizon
                 if large[j] > small[j]:
                     share = (left[j, small[j]] - horizon) / (left[j, small[j]] - left[j, large[j]])
-                used = gangs[j] * (small[j] + share * (large[j] - small[j]))
+                used = gang_gpus[j] * (small[j] + share * (large[j] - small[j]))
                 least += used
                 most += used
                 long_sum += branch[j] * max(left[j, large[j]], min(horizon, left[j, small[j]]))
@@ -221,7 +221,7 @@ def best_fit(changes: Any, losses: Any, slack: Any, price: Any, span: Any) -> An
 
 @compiled()
 def nearest_change(
-    net: Any, counts: Any, gangs: Any, movable: Any, floor: Any, ceiling: Any, needs: Any, span: Any
+    net: Any, counts: Any, gang_gpus: Any, movable: Any, floor: Any, ceiling: Any, needs: Any, span: Any
 ) -> Any:
     """Return, per job, the other number of rounds that forgoes least of `net`, and what it forgoes (inf: none).
 
@@ -232,7 +232,7 @@ def nearest_change(
     for j in range(count):
         if not movable[j]:
             continue
-        reach = span // gangs[j]
+        reach = span // gang_gpus[j]
         for n in range(max(floor[j], counts[j] - reach), min(ceiling[j], needs[j], counts[j] + reach) + 1):
             forgone = max(0.0, net[j, counts[j]] - net[j, n])
             if n != counts[j] and forgone < loss[j]:

@@ -24,12 +24,12 @@ PROFILES = Profiles(
 )
 
 
-def trace_of(arrivals, gangs, schedules, ids=None):
+def trace_of(arrivals, gang_gpus, schedules, ids=None):
     return Trace(
         job_id=list(range(len(arrivals))) if ids is None else ids,
         model=["m"] * len(arrivals),
         batch_size=[runs[0][0] for runs in schedules],
-        num_gpus=gangs,
+        gang_gpus=gang_gpus,
         mode=["gns"] * len(arrivals),
         total_steps=[1000] * len(arrivals),
         arrival_s=arrivals,
@@ -63,7 +63,7 @@ def exact(trace, at_s, gpus):
             waiting.pop(0)
         if now == end:
             break
-        crowd = max(Fraction(1), Fraction(sum(int(trace.num_gpus[i]) for i in left), gpus))
+        crowd = max(Fraction(1), Fraction(sum(int(trace.gang_gpus[i]) for i in left), gpus))
         step = min(
             [end - now]
             + [Fraction(trace.arrival_s[i]) - now for i in waiting]
@@ -114,7 +114,7 @@ def test_no_more_service_than_the_cluster_has_and_all_of_it_while_demand_lasts(t
     states = {state.id: state for state in snapshot(trace, at_s=at_s, gpus=gpus, profiles=PROFILES)}
     work = exclusive_s(trace, PROFILES)
     arrived = [i for i in range(len(trace)) if trace.arrival_s[i] <= at_s]
-    served = sum(int(trace.num_gpus[i]) * (states[i].attained_s if i in states else work[i]) for i in arrived)
+    served = sum(int(trace.gang_gpus[i]) * (states[i].attained_s if i in states else work[i]) for i in arrived)
     first = min([trace.arrival_s[i] for i in arrived], default=at_s)
     assert served <= gpus * (at_s - first) + 1e-6
     for state in states.values():
@@ -208,7 +208,7 @@ def test_without_a_schedule_the_rules_give_it():
         ("at_s", "noon", "at_s = 'noon': must be a number"),
         ("gpus", 0, "gpus = 0: at least 1"),
         ("gpus", 1.5, "gpus = 1.5: must be a whole number"),
-        ("gpus", 1, r"num_gpus\[1\] = 2: job 1 is wider than the cluster of 1 GPUs; skip_wide=True"),
+        ("gpus", 1, r"gang_gpus\[1\] = 2: job 1 is wider than the cluster of 1 GPUs; skip_wide=True"),
         ("skip_wide", "yes", "skip_wide = 'yes': must be True or False"),
     ],
 )
@@ -232,8 +232,8 @@ def test_what_the_profiles_lack_names_the_job():
         snapshot(unknown, at_s=0, gpus=4, profiles=PROFILES)
     with pytest.raises(eq.InvalidInput, match=r"model\[1\] = 'BERT': no data set size"):
         snapshot(replace(unknown, schedule=None, total_epochs=None), at_s=0, gpus=4, profiles=PROFILES)
-    with pytest.raises(eq.InvalidInput, match=r"batch_size, num_gpus\[1\] = \(1, 5\): no throughput of m"):
-        snapshot(replace(trace, num_gpus=[1, 5]), at_s=0, gpus=8, profiles=PROFILES)
+    with pytest.raises(eq.InvalidInput, match=r"batch_size, gang_gpus\[1\] = \(1, 5\): no throughput of m"):
+        snapshot(replace(trace, gang_gpus=[1, 5]), at_s=0, gpus=8, profiles=PROFILES)
 
 
 def test_a_large_snapshot_keeps_conservation():
@@ -242,7 +242,9 @@ def test_a_large_snapshot_keeps_conservation():
     at_s = float(trace.arrival_s[-1])
     states = {state.id: state for state in snapshot(trace, at_s=at_s, gpus=256, profiles=profiles)}
     work = exclusive_s(trace, profiles)
-    served = sum(int(trace.num_gpus[i]) * (states[i].attained_s if i in states else work[i]) for i in range(len(trace)))
+    served = sum(
+        int(trace.gang_gpus[i]) * (states[i].attained_s if i in states else work[i]) for i in range(len(trace))
+    )
     assert 0 < len(states) < 3000
     assert served <= 256 * at_s * (1 + 1e-12)
     assert sum(state.gpus for state in states.values()) > 256
@@ -255,9 +257,9 @@ def test_the_published_trace_at_6000_s():
     states = snapshot(trace, at_s=6000.0, gpus=32, profiles=profiles)
     work = exclusive_s(trace, profiles)
     by_id = {state.id: state for state in states}
-    served = sum(int(g) * (by_id[i].attained_s if i in by_id else work[i]) for i, g in enumerate(trace.num_gpus))
+    served = sum(int(g) * (by_id[i].attained_s if i in by_id else work[i]) for i, g in enumerate(trace.gang_gpus))
     # The cluster has been full since demand first reached 32 GPUs.
-    full = float(np.sort(np.repeat(trace.arrival_s, trace.num_gpus))[31])
+    full = float(np.sort(np.repeat(trace.arrival_s, trace.gang_gpus))[31])
     assert 32 * (6000.0 - full) <= served <= 32 * 6000.0
     assert sum(state.gpus for state in states if state.running) == 32
     assert all(trace.arrival_s[state.id] <= 6000.0 for state in states)

@@ -71,7 +71,7 @@ class ToyRun:
             self.waiting.remove(job)
             self.start_s[job], self.held[job] = self.time_s, gpus
             self.free -= gpus
-            self.running[job] = self.time_s + self.work_s[job] * self.trace.num_gpus[job] / gpus
+            self.running[job] = self.time_s + self.work_s[job] * self.trace.gang_gpus[job] / gpus
             if self.record:
                 self.log.start(job, self.time_s, gpus)
         arrivals = [at_s for at_s in self.trace.arrival_s[self.waiting].tolist() if at_s > self.time_s]
@@ -109,7 +109,7 @@ class ToyFifo:
             raise KeyboardInterrupt
         started = {}
         for job in waiting:
-            gpus = min(float(trace.num_gpus[job]), max(free * self.part, 0.25))
+            gpus = min(float(trace.gang_gpus[job]), max(free * self.part, 0.25))
             if gpus > free:
                 break
             started[job] = gpus
@@ -184,7 +184,7 @@ def test_an_engine_that_is_in_no_table_is_simulated(toy):
     assert (result.engine, result.policy, result.cluster, result.gpus) == ("toy", "toy-fifo", cluster, 8)
     assert np.array_equal(result.exclusive_s, exclusive_s(TRACE, Profiles.builtin()))
     # The GPU-seconds of the work are those of the levels and of the stretches.
-    work = float((result.exclusive_s * TRACE.num_gpus).sum())
+    work = float((result.exclusive_s * TRACE.gang_gpus).sum())
     levels, stretches = result.levels, result.stretches
     assert float(result.gpu_s.sum()) == pytest.approx(work)
     assert float((levels.gpus_busy * (levels.end_s - levels.start_s)).sum()) == pytest.approx(work)
@@ -193,7 +193,7 @@ def test_an_engine_that_is_in_no_table_is_simulated(toy):
     assert result.metrics["makespan_s"] == result.end_s.max()
     assert set(result.tables()) == {"jobs", "levels", "solves"}
     assert result.solves.columns[0] == "step"
-    wide = TRACE.num_gpus > 1
+    wide = TRACE.gang_gpus > 1
     some = result.of(wide)
     assert some["jobs"] == wide.sum()
     assert some["avg_jct_s"] == result.jct_s[wide].mean()

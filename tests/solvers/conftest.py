@@ -48,24 +48,26 @@ def after_rounds(window: eq.ScheduleWindow, j: int, rounds: int) -> tuple[float,
 
 def counted_objective(window: eq.ScheduleWindow, counts: tuple[int, ...]) -> float:
     """Return the objective of these rounds per job, restarts aside, from the definitions (Eqs 7, 10, 11)."""
-    N, M = len(window.gangs), window.gpus
+    N, M = len(window.gang_gpus), window.gpus
     welfare, total, longest = 0.0, 0.0, 0.0
     for j in range(N):
         utility, left = after_rounds(window, j, counts[j])
         power = float(window.weight[j]) * float(window.ftf[j]) ** window.ftf_power
         welfare += power * math.log(max(utility, window.utility_floor))
-        total += (int(window.gangs[j]) if window.gang_weighted else 1) * left
+        total += (int(window.gang_gpus[j]) if window.gang_weighted else 1) * left
         longest = max(longest, left)
     horizon_s = max(total / M, longest) * window.round_s
     return welfare / (N * M) - window.makespan_weight / window.makespan_scale * horizon_s
 
 
 def exhaust(window: eq.ScheduleWindow) -> Exhausted:
-    N, T, M = len(window.gangs), window.rounds, window.gpus
+    N, T, M = len(window.gang_gpus), window.rounds, window.gpus
     needs = [rounds_needed(window, j) for j in range(N)]
-    gangs = [int(g) for g in window.gangs]
-    fits = [s for s in itertools.product((0, 1), repeat=N) if sum(g * x for g, x in zip(gangs, s, strict=True)) <= M]
-    idle = {s: M - sum(g * x for g, x in zip(gangs, s, strict=True)) for s in fits}
+    gang_gpus = [int(g) for g in window.gang_gpus]
+    fits = [
+        s for s in itertools.product((0, 1), repeat=N) if sum(g * x for g, x in zip(gang_gpus, s, strict=True)) <= M
+    ]
+    idle = {s: M - sum(g * x for g, x in zip(gang_gpus, s, strict=True)) for s in fits}
     packable = {(0,) * N}
     before = tuple(int(x) for x in window.is_running)
     states = {((0,) * N, before): 0}  # rounds had, who ran last -> fewest restarts
@@ -81,7 +83,7 @@ def exhaust(window: eq.ScheduleWindow) -> Exhausted:
             for s in fits:
                 if any(x and h >= n for x, h, n in zip(s, had, needs, strict=True)):
                     continue
-                if any(not x and h < n and g <= idle[s] for x, h, n, g in zip(s, had, needs, gangs, strict=True)):
+                if any(not x and h < n and g <= idle[s] for x, h, n, g in zip(s, had, needs, gang_gpus, strict=True)):
                     continue
                 more = restarts + sum(x > y for x, y in zip(s, last, strict=True))
                 key = (tuple(h + x for h, x in zip(had, s, strict=True)), s if window.restart_penalty else before)
@@ -97,7 +99,7 @@ def exhaust(window: eq.ScheduleWindow) -> Exhausted:
 def small_window(rng: np.random.Generator, *, restarts: bool = False) -> eq.ScheduleWindow:
     """Draw up to 4 jobs, 4 rounds and 3 regimes each: any progress, finished jobs too, later regimes also faster."""
     N, T, M = int(rng.integers(1, 5)), int(rng.integers(1, 5)), int(rng.integers(1, 9))
-    gangs = rng.integers(1, M + 1, size=N)
+    gang_gpus = rng.integers(1, M + 1, size=N)
     lengths = rng.integers(1, 4, size=N)
     finished = np.where(rng.random(N) < 0.2, 0.0, rng.integers(1, 10, size=N).astype(float))
     complete = (rng.random(N) < 0.1) & (finished > 0)
@@ -107,7 +109,7 @@ def small_window(rng: np.random.Generator, *, restarts: bool = False) -> eq.Sche
     total = finished + np.bincount(owner, weights=epochs, minlength=N)
     whole = rng.random() < 0.3  # regimes of a whole number of rounds
     return eq.ScheduleWindow.from_columns(
-        gangs=gangs,
+        gang_gpus=gang_gpus,
         finished_epochs=finished,
         total_epochs=total,
         regime_starts=np.concatenate(([0], np.cumsum(lengths))),

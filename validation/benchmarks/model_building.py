@@ -34,7 +34,7 @@ class HandoffData:
     worth has shape (N, T).
     """
 
-    gangs: NDArray[np.int64]
+    gang_gpus: NDArray[np.int64]
     most: NDArray[np.int64]
     worth: NDArray[np.float64]
     gpus: int
@@ -42,12 +42,12 @@ class HandoffData:
 
 def handoff_data(rng: np.random.Generator, *, jobs: int, rounds: int) -> HandoffData:
     """Draw the numbers of one program; a quarter of what the jobs ask for fits."""
-    gangs = rng.choice([1, 2, 4, 8], size=jobs, p=[0.6, 0.2, 0.1, 0.1]).astype(np.int64)
+    gang_gpus = rng.choice([1, 2, 4, 8], size=jobs, p=[0.6, 0.2, 0.1, 0.1]).astype(np.int64)
     return HandoffData(
-        gangs=gangs,
+        gang_gpus=gang_gpus,
         most=rng.integers(1, rounds + 1, size=jobs),
         worth=rng.uniform(0.1, 1.0, size=(jobs, rounds)),
-        gpus=max(8, int(gangs.sum()) // 4),
+        gpus=max(8, int(gang_gpus.sum()) // 4),
     )
 
 
@@ -94,7 +94,7 @@ def load_equipoise(data: HandoffData) -> Any:
     jobs, rounds = data.worth.shape
     build = ProgramBuilder(sense="max")
     grant = build.add_binaries("grant", (jobs, rounds))
-    build.add_rows("capacity", (rounds,), terms=[(np.arange(rounds), grant, data.gangs[:, None])], upper=data.gpus)
+    build.add_rows("capacity", (rounds,), terms=[(np.arange(rounds), grant, data.gang_gpus[:, None])], upper=data.gpus)
     build.add_rows("most", (jobs,), terms=[(np.arange(jobs)[:, None], grant, 1.0)], upper=data.most)
     build.set_objective([(grant, data.worth)])
     solver = highspy.Highs()
@@ -109,11 +109,11 @@ def load_pyomo(data: HandoffData) -> Any:
     pyo = import_module("pyomo.environ")
     solver = import_module("pyomo.contrib.appsi.solvers").Highs()
     jobs, rounds = data.worth.shape
-    gangs, most, worth = data.gangs.tolist(), data.most.tolist(), data.worth.tolist()
+    gang_gpus, most, worth = data.gang_gpus.tolist(), data.most.tolist(), data.worth.tolist()
     model = pyo.ConcreteModel()
     model.grant = pyo.Var(range(jobs), range(rounds), domain=pyo.Binary)
     model.capacity = pyo.Constraint(
-        range(rounds), rule=lambda m, t: pyo.quicksum(gangs[j] * m.grant[j, t] for j in range(jobs)) <= data.gpus
+        range(rounds), rule=lambda m, t: pyo.quicksum(gang_gpus[j] * m.grant[j, t] for j in range(jobs)) <= data.gpus
     )
     model.most = pyo.Constraint(
         range(jobs), rule=lambda m, j: pyo.quicksum(m.grant[j, t] for t in range(rounds)) <= most[j]
@@ -130,7 +130,7 @@ def load_cvxpy(data: HandoffData) -> Any:
     """Reduce the program to the arrays that cvxpy gives HiGHS, by whole matrices; return the problem."""
     cp = import_module("cvxpy")
     grant = cp.Variable(data.worth.shape, boolean=True)
-    rows = [data.gangs @ grant <= data.gpus, cp.sum(grant, axis=1) <= data.most]
+    rows = [data.gang_gpus @ grant <= data.gpus, cp.sum(grant, axis=1) <= data.most]
     problem = cp.Problem(cp.Maximize(cp.sum(cp.multiply(data.worth, grant))), rows)
     # Before it had an interface of its own, cvxpy reached HiGHS through scipy.
     problem.get_problem_data("HIGHS" if "HIGHS" in cp.installed_solvers() else "SCIPY")

@@ -41,18 +41,18 @@ def share_problem(name: str, *, jobs: int, types: int, distinct: int | None, see
     rng = np.random.default_rng(seed)
     count = jobs if distinct is None else distinct
     rates = rng.uniform(1.0, 10.0, (count, 1)) * rng.uniform(0.3, 1.0, (count, types)) * 1.5 ** np.arange(types)
-    gangs = rng.choice([1, 2, 4, 8], size=count, p=[0.6, 0.2, 0.15, 0.05])
+    gang_gpus = rng.choice([1, 2, 4, 8], size=count, p=[0.6, 0.2, 0.15, 0.05])
     steps = rng.lognormal(10.0, 1.0, count)
     if distinct is not None:
         of_job = rng.integers(0, count, jobs)
-        rates, gangs, steps = rates[of_job], gangs[of_job], steps[of_job]
+        rates, gang_gpus, steps = rates[of_job], gang_gpus[of_job], steps[of_job]
     gpus = np.maximum(1, np.rint(GPUS_PER_JOB * jobs * np.arange(types, 0, -1) / (types * (types + 1) / 2))).astype(int)
     if name in ("max_min", "water_filling"):
-        return MaxMinFairness(rates, gangs, gpus, water_filling=name == "water_filling")
+        return MaxMinFairness(rates, gang_gpus, gpus, water_filling=name == "water_filling")
     if name == "max_sum":
-        return MaxSumThroughput(rates, gangs, gpus)
+        return MaxSumThroughput(rates, gang_gpus, gpus)
     if name == "duration":
-        return MinTotalDuration(rates, steps, gangs, gpus)
+        return MinTotalDuration(rates, steps, gang_gpus, gpus)
     raise InvalidInput("problem", name, f"must be one of {', '.join(PROBLEMS)}")
 
 

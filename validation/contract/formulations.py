@@ -31,17 +31,17 @@ def _rates(rng: np.random.Generator) -> dict[str, Any]:
     jobs, types = int(rng.integers(1, 9)), int(rng.integers(1, 4))
     rates = rng.integers(0, 9, (jobs, types)).astype(np.float64)
     rates[:, 0] += 1.0
-    return {"rates": rates, "gangs": rng.integers(1, 4, jobs), "gpus": rng.integers(3, 9, types)}
+    return {"rates": rates, "gang_gpus": rng.integers(1, 4, jobs), "gpus": rng.integers(3, 9, types)}
 
 
 def _durations(rng: np.random.Generator) -> MinTotalDuration:
     data = _rates(rng)
-    return MinTotalDuration(**data, steps=rng.integers(1, 99, len(data["gangs"])).astype(np.float64))
+    return MinTotalDuration(**data, steps=rng.integers(1, 99, len(data["gang_gpus"])).astype(np.float64))
 
 
 def _finish_time(rng: np.random.Generator) -> FinishTimeFairness:
     data = _rates(rng)
-    jobs = len(data["gangs"])
+    jobs = len(data["gang_gpus"])
     return FinishTimeFairness(
         **data,
         steps=rng.integers(1, 99, jobs).astype(np.float64),
@@ -53,7 +53,7 @@ def _finish_time(rng: np.random.Generator) -> FinishTimeFairness:
 
 def _matching(rng: np.random.Generator) -> AlloxMatching:
     data = _rates(rng)
-    jobs = len(data["gangs"])
+    jobs = len(data["gang_gpus"])
     return AlloxMatching(
         steps=rng.integers(1, 99, jobs).astype(np.float64),
         rates=data["rates"],
@@ -73,7 +73,7 @@ def _goodput(rng: np.random.Generator) -> GoodputAllocation:
 def _gangs(rng: np.random.Generator, *, preemptive: bool) -> GangMakespan:
     gpus, jobs = int(rng.integers(1, 6)), int(rng.integers(1, 6))
     widths = rng.integers(1, gpus + 1, jobs)
-    return GangMakespan(rounds=rng.integers(1, 5, jobs), gangs=widths, gpus=gpus, preemptive=preemptive)
+    return GangMakespan(rounds=rng.integers(1, 5, jobs), gang_gpus=widths, gpus=gpus, preemptive=preemptive)
 
 
 def _shop(rng: np.random.Generator, *, preemptive: bool) -> OpenShop:

@@ -25,7 +25,7 @@ def window(rng: np.random.Generator, most_jobs: int = 4, most_rounds: int = 3) -
     epochs = rng.integers(1, 5, lengths.sum()).astype(np.float64)
     owner = np.repeat(np.arange(jobs), lengths)
     return ScheduleWindow.from_columns(
-        gangs=rng.integers(1, gpus + 1, jobs),
+        gang_gpus=rng.integers(1, gpus + 1, jobs),
         finished_epochs=finished,
         total_epochs=finished + np.bincount(owner, weights=epochs, minlength=jobs),
         regime_starts=np.concatenate(([0], np.cumsum(lengths))),
@@ -75,7 +75,7 @@ def warm_start(check: Check, kind: str) -> None:
     for rng in check.draws(3, 10):
         drawn = window(rng)
         cold = check.solve(drawn)
-        everyone = WindowPlan(drawn, np.ones((len(drawn.gangs), drawn.rounds), dtype=bool))
+        everyone = WindowPlan(drawn, np.ones((len(drawn.gang_gpus), drawn.rounds), dtype=bool))
         for start in (cold.require_plan(), everyone):
             result = check.solve(drawn, warm_start=start)
             _hold(result, drawn, 1e-6)

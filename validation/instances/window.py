@@ -22,7 +22,7 @@ def random_window(
     """
     widths = np.array([g for g in (1, 2, 4, 8) if g <= gpus])
     chances = np.array([0.6, 0.2, 0.1, 0.1])[: len(widths)]
-    gangs = rng.choice(widths, size=jobs, p=chances / chances.sum())
+    gang_gpus = rng.choice(widths, size=jobs, p=chances / chances.sum())
     lengths = rng.integers(1, 4, size=jobs)
     starts = np.concatenate(([0], np.cumsum(lengths)))
     total = rng.integers(10, 200, size=jobs).astype(float)
@@ -35,7 +35,7 @@ def random_window(
     epoch_s = np.exp(rng.normal(np.log(60.0), 0.7, size=jobs))[owner] * rng.uniform(0.4, 1.6, size=len(owner))
     predicted = np.bincount(owner, weights=epochs * epoch_s, minlength=jobs) * total / (total - finished)
     return ScheduleWindow.from_columns(
-        gangs=gangs,
+        gang_gpus=gang_gpus,
         finished_epochs=finished,
         total_epochs=total,
         regime_starts=starts,

@@ -69,8 +69,10 @@ class Schedules:
 
 def schedules(window: ScheduleWindow) -> Schedules:
     """Enumerate a small window; InvalidInput if there are more than :data:`MOST_SCHEDULES` schedules."""
-    count, rounds, gangs = len(window.gangs), window.rounds, window.gangs
-    sets = np.array([mask for mask in product([False, True], repeat=count) if gangs @ np.array(mask) <= window.gpus])
+    count, rounds, gang_gpus = len(window.gang_gpus), window.rounds, window.gang_gpus
+    sets = np.array(
+        [mask for mask in product([False, True], repeat=count) if gang_gpus @ np.array(mask) <= window.gpus]
+    )
     if len(sets) ** rounds > MOST_SCHEDULES:
         raise InvalidInput("window", f"{len(sets)}^{rounds} schedules", f"at most {MOST_SCHEDULES} can be enumerated")
     picks = np.array(list(product(range(len(sets)), repeat=rounds)))
@@ -85,7 +87,7 @@ def schedules(window: ScheduleWindow) -> Schedules:
     log_utility = np.array([[math.log(max(share, floor)) for share in each.utility] for each in courses])
     weights = window.weight * window.ftf**window.ftf_power / (count * window.gpus)
     left_s = np.array([[float(seconds) for seconds in each.remaining_s] for each in courses])[rows, counts]
-    share = (gangs if window.gang_weighted else np.ones(count)) / window.gpus
+    share = (gang_gpus if window.gang_weighted else np.ones(count)) / window.gpus
     horizon_s = np.maximum(left_s @ share, left_s.max(axis=1))
     before = np.concatenate([np.broadcast_to(window.is_running[:, None], (len(grants), count, 1)), grants], axis=2)
     restarts = (grants & ~before[:, :, :-1]).sum(axis=(1, 2))
@@ -94,7 +96,7 @@ def schedules(window: ScheduleWindow) -> Schedules:
         - window.makespan_weight * horizon_s / window.makespan_scale
         - window.restart_penalty * restarts
     )
-    idle = window.gpus - np.einsum("j,sjt->st", gangs, grants)
+    idle = window.gpus - np.einsum("j,sjt->st", gang_gpus, grants)
     had = np.cumsum(grants, axis=2) - grants
-    could = ~grants & (had < needs[:, None]) & (gangs[:, None] <= idle[:, None, :])
+    could = ~grants & (had < needs[:, None]) & (gang_gpus[:, None] <= idle[:, None, :])
     return Schedules(grants, objective, ~could.any(axis=(1, 2)))

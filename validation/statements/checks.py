@@ -164,14 +164,14 @@ def _window_as_market(window: ScheduleWindow, granted: Indices, others: Indices)
     offered = window.gpus * window.rounds
 
     def of(gpu_rounds: Floats) -> Floats:
-        rounds = np.minimum(np.floor(gpu_rounds / window.gangs * (1 + ROUNDING)), window.rounds).astype(np.int64)
+        rounds = np.minimum(np.floor(gpu_rounds / window.gang_gpus * (1 + ROUNDING)), window.rounds).astype(np.int64)
         return np.asarray(utility[jobs, rounds])
 
     fairs = {
         "sharing incentive: as much done as with 1/N of the GPU-rounds": of(np.full(len(jobs), offered / len(jobs))),
         "proportionality: as much done as with a part of the weight's size": of(offered * budgets / budgets.sum()),
     }
-    held = window.gangs * granted
+    held = window.gang_gpus * granted
     fairs["no envy: as much done as with another's GPU-rounds, scaled by weights"] = np.max(
         [of(held[j] * budgets / budgets[j]) for j in jobs], axis=0
     )

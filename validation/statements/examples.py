@@ -171,7 +171,7 @@ def _window_text(window: ScheduleWindow) -> str:
     starts = window.regime_starts
     jobs = [
         WindowJob(
-            id=window.ids[j], gpus=int(window.gangs[j]),
+            id=window.ids[j], gpus=int(window.gang_gpus[j]),
             finished_epochs=float(window.finished_epochs[j]), total_epochs=float(window.total_epochs[j]),
             regimes=[
                 Regime(epochs=float(window.regime_epochs[k]), epoch_s=float(window.regime_epoch_s[k]))

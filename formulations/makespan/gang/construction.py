@@ -65,4 +65,4 @@ def listed(rounds: Indices, gang_gpus: Indices, gpus: int) -> GangSchedule:
 def from_starts(rounds: Indices, gang_gpus: Indices, gpus: int, starts: Indices) -> GangSchedule:
     """Return the schedule in which every job begins in the round of `starts`, shape (N,), and runs without a pause."""
     job = np.flatnonzero(rounds > 0)
-    return GangSchedule(gangs=gang_gpus, gpus=gpus, job=job, start=starts[job], end=starts[job] + rounds[job])
+    return GangSchedule(gang_gpus=gang_gpus, gpus=gpus, job=job, start=starts[job], end=starts[job] + rounds[job])

@@ -11,6 +11,7 @@ import numpy as np
 from ...arrays import Floats, Indices, ranges
 from ...checks import as_flag, as_integer, as_integers, refuse, same_length, store_checked
 from ...errors import InvalidInput
+from ...former_names import FormerName, former_parameters
 from ...program.builder import ProgramBuilder
 from ...program.data import ProblemClass, Residuals
 from ...program.formulation import Formulation
@@ -26,15 +27,16 @@ MOST_PATTERNS = 20_000
 MOST_ENTRIES = 20_000_000
 
 
+@former_parameters(gangs="gang_gpus")
 @dataclass(frozen=True, eq=False)
 class GangMakespan(Formulation[GangSchedule]):
-    """Finish jobs of fixed width as soon as possible: job j holds `gangs[j]` of the GPUs in `rounds[j]` rounds.
+    """Finish jobs of fixed width as soon as possible: job j holds `gang_gpus[j]` of the GPUs in `rounds[j]` rounds.
 
     Parameters
     ----------
     rounds : array_like of int, shape (N,)
         Rounds that each job needs, at least 0.
-    gangs : array_like of int, shape (N,)
+    gang_gpus : array_like of int, shape (N,)
         GPUs that each job holds while it runs, from 1 to `gpus`.
     gpus : int
         GPUs of the cluster.
@@ -56,27 +58,28 @@ class GangMakespan(Formulation[GangSchedule]):
     Examples
     --------
     >>> import equipoise as eq
-    >>> problem = eq.GangMakespan(rounds=[2, 2, 2], gangs=[1, 1, 1], gpus=2)
+    >>> problem = eq.GangMakespan(rounds=[2, 2, 2], gang_gpus=[1, 1, 1], gpus=2)
     >>> eq.solve(problem).require_optimal().makespan
     3
     """
 
     rounds: Indices
-    gangs: Indices
+    gang_gpus: Indices
     gpus: int
     preemptive: bool = True
 
+    gangs = FormerName("gang_gpus")
     sense = "min"
     _declared_class = ProblemClass.MILP
     reference: ClassVar[str] = "Zheng et al., Shockwave, NSDI 2023, Section 8 (OSSP)"
 
     def __post_init__(self) -> None:
         store_checked(self, as_integers, "rounds", minimum=0, maximum=MOST_ROUNDS)
-        store_checked(self, as_integers, "gangs", minimum=1, maximum=MOST_ROUNDS)
+        store_checked(self, as_integers, "gang_gpus", minimum=1, maximum=MOST_ROUNDS)
         store_checked(self, as_integer, "gpus", minimum=1, maximum=MOST_ROUNDS)
         store_checked(self, as_flag, "preemptive")
-        same_length(rounds=self.rounds, gangs=self.gangs)
-        refuse("gangs", self.gangs > self.gpus, self.gangs, f"the cluster has {self.gpus} GPUs")
+        same_length(rounds=self.rounds, gang_gpus=self.gang_gpus)
+        refuse("gang_gpus", self.gang_gpus > self.gpus, self.gang_gpus, f"the cluster has {self.gpus} GPUs")
         if self.rounds.sum() > MOST_ROUNDS:
             raise InvalidInput("rounds", int(self.rounds.sum()), f"all jobs together at most {MOST_ROUNDS} rounds")
 
@@ -93,7 +96,7 @@ class GangMakespan(Formulation[GangSchedule]):
     @cached_property
     def bound_and_reason(self) -> tuple[int, str]:
         """The greatest of the bounds on the makespan, and its reason."""
-        return round_bound(self.rounds, self.gangs, self.gpus)
+        return round_bound(self.rounds, self.gang_gpus, self.gpus)
 
     @property
     def lower_bound(self) -> int:
@@ -104,8 +107,8 @@ class GangMakespan(Formulation[GangSchedule]):
     def list_plan(self) -> GangSchedule:
         """A schedule by construction: packed into rounds with preemption, the best of three lists without."""
         if self.preemptive:
-            return packed(self.rounds, self.gangs, self.gpus, self.lower_bound)
-        return listed(self.rounds, self.gangs, self.gpus)
+            return packed(self.rounds, self.gang_gpus, self.gpus, self.lower_bound)
+        return listed(self.rounds, self.gang_gpus, self.gpus)
 
     def program(self, form: str = "time_indexed") -> Program:
         """Return the problem as a MILP over the rounds of `list_plan`.
@@ -130,12 +133,12 @@ class GangMakespan(Formulation[GangSchedule]):
         if self.preemptive:
             run = values[: len(self.rounds) * self.list_plan.makespan].reshape(len(self.rounds), -1) > 0.5
             job, at = np.nonzero(run)
-            return GangSchedule.of_rounds(self.gangs, self.gpus, job, at)
+            return GangSchedule.of_rounds(self.gang_gpus, self.gpus, job, at)
         job, t = _begins(self)
         chosen = values[: len(job)] > 0.5
         starts = np.zeros(len(self.rounds), dtype=np.int64)
         starts[job[chosen]] = t[chosen]
-        return from_starts(self.rounds, self.gangs, self.gpus, starts)
+        return from_starts(self.rounds, self.gang_gpus, self.gpus, starts)
 
     def encode(self, plan: GangSchedule, form: str = "time_indexed") -> Floats:
         """Turn a schedule into column values for a warm start; nan if it has more rounds than the program."""
@@ -167,13 +170,15 @@ class GangMakespan(Formulation[GangSchedule]):
 
     def check_plan(self, plan: GangSchedule, field: str = "plan") -> None:
         """Raise InvalidInput unless `plan` is a schedule of these jobs on this cluster."""
-        same = isinstance(plan, GangSchedule) and plan.gpus == self.gpus and np.array_equal(plan.gangs, self.gangs)
+        same = (
+            isinstance(plan, GangSchedule) and plan.gpus == self.gpus and np.array_equal(plan.gang_gpus, self.gang_gpus)
+        )
         if not same:
             raise InvalidInput(field, type(plan).__name__, "must be a GangSchedule of these jobs and GPUs")
 
     def evaluate(self, plan: GangSchedule) -> tuple[float, Residuals]:
         """Return the makespan in rounds and the worst fault of a schedule; see `worst_gang_fault`."""
-        fault = worst_gang_fault(self.rounds, self.gangs, self.gpus, plan, preemptive=self.preemptive)
+        fault = worst_gang_fault(self.rounds, self.gang_gpus, self.gpus, plan, preemptive=self.preemptive)
         return float(plan.makespan), Residuals(row=fault)
 
     def gap_scale(self, objective: float) -> float:
@@ -195,7 +200,7 @@ def _preemptive_program(problem: GangMakespan) -> Program:
     run = build.add_binaries("run", (jobs, horizon))
     used = build.add_columns("used", (horizon,), lower=t < low, upper=1.0, integer=True)
     build.add_rows("rounds", job.shape, terms=[(job[:, None], run, 1.0)], lower=problem.rounds, upper=problem.rounds)
-    gang_gpus = problem.gangs[:, None].astype(float)
+    gang_gpus = problem.gang_gpus[:, None].astype(float)
     build.add_rows("gpus", t.shape, terms=[(t, run, gang_gpus), (t, used, -float(problem.gpus))], upper=0.0)
     build.add_rows(
         "in_order", (max(0, horizon - 1),), terms=[(t[:-1], used[:-1], 1.0), (t[:-1], used[1:], -1.0)], lower=0
@@ -221,7 +226,7 @@ def _nonpreemptive_program(problem: GangMakespan) -> Program:
     build.add_rows(
         "gpus",
         (horizon,),
-        terms=[(at, np.repeat(begin, lengths), np.repeat(problem.gangs[job], lengths))],
+        terms=[(at, np.repeat(begin, lengths), np.repeat(problem.gang_gpus[job], lengths))],
         upper=problem.gpus,
     )
     build.add_rows("ends", jobs.shape, terms=[(job, begin, t + lengths), (jobs, makespan[0], -1.0)], upper=0.0)
@@ -271,8 +276,8 @@ def _begins(problem: GangMakespan) -> tuple[Indices, Indices]:
 def _patterns(problem: GangMakespan) -> tuple[Indices, list[Indices]]:
     """Return the maximal patterns, shape (P, C), from the largest gang size on, and the jobs of each size."""
     real = np.flatnonzero(problem.rounds > 0)
-    sizes = np.unique(problem.gangs[real])[::-1]
-    classes = [real[problem.gangs[real] == size] for size in sizes]
+    sizes = np.unique(problem.gang_gpus[real])[::-1]
+    classes = [real[problem.gang_gpus[real] == size] for size in sizes]
     found: list[tuple[int, ...]] = []
 
     def extend(held: tuple[int, ...], free: int) -> None:
@@ -304,7 +309,7 @@ def _dealt(problem: GangMakespan, repeat: Indices) -> GangSchedule:
             left[chosen] -= 1
             jobs.append(np.full(len(chosen), j))
             at.append(chosen)
-    return GangSchedule.of_rounds(problem.gangs, problem.gpus, np.concatenate(jobs), np.concatenate(at))
+    return GangSchedule.of_rounds(problem.gang_gpus, problem.gpus, np.concatenate(jobs), np.concatenate(at))
 
 
 def _check_size(entries: int) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...arrays import Indices, ranges
 from ...errors import InvalidInput
+from ...former_names import FormerName, former_parameters
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@former_parameters(gangs="gang_gpus")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GangSchedule:
     """Runs of rounds of N jobs, sorted by job and start.
 
     Attributes
     ----------
-    gangs : ndarray of int, shape (N,)
+    gang_gpus : ndarray of int, shape (N,)
         GPUs that each job holds while it runs.
     gpus : int
         GPUs of the cluster.
@@ -32,16 +34,18 @@ class GangSchedule:
         Job, first round, and first round after the end of each run: the job runs in the rounds ``start, ..., end - 1``.
     """
 
-    gangs: Indices
+    gang_gpus: Indices
     gpus: int
     job: Indices
     start: Indices
     end: Indices
 
+    gangs = FormerName("gang_gpus")
+
     def __post_init__(self) -> None:
-        gangs = np.array(self.gangs, dtype=np.int64)
-        gangs.setflags(write=False)
-        object.__setattr__(self, "gangs", gangs)
+        gang_gpus = np.array(self.gang_gpus, dtype=np.int64)
+        gang_gpus.setflags(write=False)
+        object.__setattr__(self, "gang_gpus", gang_gpus)
         arrays = {name: np.array(getattr(self, name), dtype=np.int64) for name in ("job", "start", "end")}
         for name, array in arrays.items():
             if array.shape != arrays["job"].shape or array.ndim != 1:
@@ -53,7 +57,7 @@ class GangSchedule:
             object.__setattr__(self, name, array)
 
     @classmethod
-    def of_rounds(cls, gangs: Indices, gpus: int, job: Indices, at: Indices) -> GangSchedule:
+    def of_rounds(cls, gang_gpus: Indices, gpus: int, job: Indices, at: Indices) -> GangSchedule:
         """Return the schedule in which job ``job[i]`` runs in round ``at[i]``; both of shape (grants,)."""
         order = np.lexsort((at, job))
         job, at = job[order], at[order]
@@ -61,7 +65,9 @@ class GangSchedule:
         begins[1:] = (job[1:] != job[:-1]) | (at[1:] != at[:-1] + 1)
         first = np.flatnonzero(begins)
         last = np.append(first[1:], len(job)) - 1
-        return cls(gangs=gangs, gpus=gpus, job=job[first], start=at[first], end=at[last] + 1 if len(job) else at[:0])
+        return cls(
+            gang_gpus=gang_gpus, gpus=gpus, job=job[first], start=at[first], end=at[last] + 1 if len(job) else at[:0]
+        )
 
     @property
     def makespan(self) -> int:
@@ -76,7 +82,7 @@ class GangSchedule:
     @property
     def grants(self) -> NDArray[np.bool_]:
         """Whether each job runs in each round, shape (N, makespan)."""
-        marks = np.zeros((len(self.gangs), self.makespan + 1), dtype=np.int64)
+        marks = np.zeros((len(self.gang_gpus), self.makespan + 1), dtype=np.int64)
         np.add.at(marks, (self.job, self.start), 1)
         np.add.at(marks, (self.job, self.end), -1)
         return np.asarray(np.cumsum(marks, axis=1)[:, :-1] > 0)
@@ -85,8 +91,8 @@ class GangSchedule:
     def gpus_in_use(self) -> Indices:
         """GPUs held in each round, shape (makespan,)."""
         change = np.zeros(self.makespan + 1, dtype=np.int64)
-        np.add.at(change, self.start, self.gangs[self.job])
-        np.add.at(change, self.end, -self.gangs[self.job])
+        np.add.at(change, self.start, self.gang_gpus[self.job])
+        np.add.at(change, self.end, -self.gang_gpus[self.job])
         return np.cumsum(change)[:-1]
 
     def running(self, at: int) -> Indices:
@@ -97,7 +103,7 @@ class GangSchedule:
         """Return one row for each run: job, gpus, start, end (the first round after it)."""
         import pandas as pd
 
-        return pd.DataFrame({"job": self.job, "gpus": self.gangs[self.job], "start": self.start, "end": self.end})
+        return pd.DataFrame({"job": self.job, "gpus": self.gang_gpus[self.job], "start": self.start, "end": self.end})
 
     def to_svg(self, path: str | PathLike[str] | None = None) -> str:
         """Return the schedule as a picture (SVG), a line for each GPU; write it to `path` if given.
@@ -109,9 +115,9 @@ class GangSchedule:
 
         at = np.repeat(self.start, self.end - self.start) + ranges(self.end - self.start)
         job = np.repeat(self.job, self.end - self.start)
-        order = np.lexsort((job, -self.gangs[job], at))
+        order = np.lexsort((job, -self.gang_gpus[job], at))
         at, job = at[order], job[order]
-        wide = self.gangs[job]
+        wide = self.gang_gpus[job]
         below = np.cumsum(wide) - wide
         first = np.flatnonzero(np.append(True, at[1:] != at[:-1])) if len(at) else np.zeros(0, dtype=np.int64)
         line = below - np.repeat(below[first], np.diff(np.append(first, len(at))))
@@ -131,22 +137,22 @@ class GangSchedule:
 
     def __repr__(self) -> str:
         return (
-            f"<GangSchedule: {len(self.gangs)} jobs on {self.gpus} GPUs, {self.makespan} rounds, "
+            f"<GangSchedule: {len(self.gang_gpus)} jobs on {self.gpus} GPUs, {self.makespan} rounds, "
             f"{self.preemptions} preemption{'s' * (self.preemptions != 1)}>"
         )
 
 
-def worst_gang_fault(rounds: Indices, gangs: Indices, gpus: int, plan: Any, *, preemptive: bool) -> float:
+def worst_gang_fault(rounds: Indices, gang_gpus: Indices, gpus: int, plan: Any, *, preemptive: bool) -> float:
     """Return the worst fault of a schedule, in rounds or GPUs; 0.0 if it has none.
 
     Faults are missing or excess rounds, simultaneous runs of one job, GPUs in use beyond the cluster's, runs before
     round 0 or of negative length and, unless `preemptive`, more than one run of a job. A plan of other jobs or another
     cluster has an infinite fault.
     """
-    if not isinstance(plan, GangSchedule) or plan.gpus != gpus or not np.array_equal(plan.gangs, gangs):
+    if not isinstance(plan, GangSchedule) or plan.gpus != gpus or not np.array_equal(plan.gang_gpus, gang_gpus):
         return math.inf
     job, start, end = plan.job, plan.start, plan.end
-    if len(job) and (job.min() < 0 or job.max() >= len(gangs) or start.min() < 0 or (end < start).any()):
+    if len(job) and (job.min() < 0 or job.max() >= len(gang_gpus) or start.min() < 0 or (end < start).any()):
         return math.inf
     done = np.zeros(len(rounds), dtype=np.int64)
     np.add.at(done, job, end - start)

@@ -18,7 +18,7 @@ class Levels:
     """Speeds and costs of jobs as functions of a level rho of fairness; see `FinishTimeFairness` for the data."""
 
     rates: Floats
-    gangs: Indices
+    gang_gpus: Indices
     gpus: Indices
     steps: Floats
     elapsed_s: Floats
@@ -58,13 +58,13 @@ class Levels:
         busy = self.steps > 0
         shares = np.zeros(self.rates.shape)
         if self.rates.shape[1] == 1:
-            unit = self.gangs * prices[0] / self.fastest
+            unit = self.gang_gpus * prices[0] / self.fastest
             shares[:, 0] = speed / self.fastest
             return unit * speed, np.where(busy, unit, 0.0), shares
         from ..kernels import cheapest_mixes
 
         costs, growth = np.zeros(len(speed)), np.zeros(len(speed))
-        cheapest_mixes(speed, self.rates, self.gangs, prices, costs, growth, shares)
+        cheapest_mixes(speed, self.rates, self.gang_gpus, prices, costs, growth, shares)
         shares[~busy] = 0.0
         return np.where(busy, costs, 0.0), np.where(busy, growth, 0.0), shares
 
@@ -100,7 +100,7 @@ class Levels:
         """Lower and upper bound on the best level: proved by even prices, and reached by simple shares."""
         low = self.proved(self.even_prices)
         _, _, shares = self.cheapest(low, self.even_prices)
-        used = float((self.gangs @ shares / self.gpus).max())
+        used = float((self.gang_gpus @ shares / self.gpus).max())
         speed = np.einsum("jk,jk->j", self.rates, shares) / max(1.0, used)
         busy = self.steps > 0
         reached = (self.elapsed_s[busy] + self.steps[busy] / speed[busy]) / self.isolated_s[busy]

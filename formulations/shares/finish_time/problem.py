@@ -11,6 +11,7 @@ import numpy as np
 from ...arrays import Floats, Indices
 from ...checks import as_reals, refuse, same_length, store_checked
 from ...errors import InvalidInput
+from ...former_names import former_parameters
 from ...program.builder import ProgramBuilder
 from ...program.data import ProblemClass, Residuals
 from ...program.model import Program
@@ -21,6 +22,7 @@ from .levels import Levels
 TANGENTS = 64
 
 
+@former_parameters(gangs="gang_gpus")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FinishTimeFairness(SharePolytope):
     """Minimise ``max_j [t_j + n_j / (tau_j . x_j)] / [C_j + n_j / iso_j]`` over shares x of time on each GPU type.
@@ -32,7 +34,7 @@ class FinishTimeFairness(SharePolytope):
     ----------
     rates : array_like of float, shape (N, K)
         Steps per second on all the job's GPUs of each type (tau_jk), at least 0; 0 where it cannot run.
-    gangs : array_like of int, shape (N,)
+    gang_gpus : array_like of int, shape (N,)
         GPUs the job needs, all at once (g_j), at least 1.
     gpus : array_like of int, shape (K,)
         GPUs of each type (M_k), at least 1.
@@ -65,7 +67,7 @@ class FinishTimeFairness(SharePolytope):
     Examples
     --------
     >>> import equipoise as eq
-    >>> problem = eq.FinishTimeFairness(rates=[[2.0], [1.0]], gangs=[1, 1], gpus=[1], steps=[100.0, 100.0],
+    >>> problem = eq.FinishTimeFairness(rates=[[2.0], [1.0]], gang_gpus=[1, 1], gpus=[1], steps=[100.0, 100.0],
     ...     elapsed_s=[0.0, 50.0], isolated_elapsed_s=[0.0, 0.0], isolated_rates=[1.0, 0.5])
     >>> result = eq.solve(problem, rel_gap=1e-9)
     >>> round(result.objective, 6), result.plan.shares.round(3).tolist()
@@ -73,7 +75,7 @@ class FinishTimeFairness(SharePolytope):
     """
 
     rates: Floats
-    gangs: Indices
+    gang_gpus: Indices
     gpus: Indices
     steps: Floats
     elapsed_s: Floats
@@ -109,7 +111,7 @@ class FinishTimeFairness(SharePolytope):
     @cached_property
     def levels(self) -> Levels:
         """Speeds that a level of fairness requires of the jobs, and their costs at given prices."""
-        return Levels(self.rates, self.gangs, self.gpus, self.steps, self.elapsed_s, self.isolated_s)
+        return Levels(self.rates, self.gang_gpus, self.gpus, self.steps, self.elapsed_s, self.isolated_s)
 
     def fairness_at(self, shares: Floats) -> Floats:
         """Return each job's finish-time fairness at shares, shape (N, K): infinite for a job that never ends."""

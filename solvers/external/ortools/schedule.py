@@ -276,12 +276,12 @@ def gang_intervals(problem: GangMakespan, plan: Any) -> Intervals:
     def plan_of(found: Indices) -> Any:
         table = np.zeros(len(problem.rounds), dtype=np.int64)
         table[active] = found
-        return gang_lists.from_starts(problem.rounds, problem.gangs, problem.gpus, table)
+        return gang_lists.from_starts(problem.rounds, problem.gang_gpus, problem.gpus, table)
 
     return Intervals(
         lengths=problem.rounds[active],
         apart=[],
-        widths=problem.gangs[active],
+        widths=problem.gang_gpus[active],
         capacity=problem.gpus,
         low=problem.lower_bound,
         high=plan.makespan,

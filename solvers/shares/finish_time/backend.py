@@ -165,7 +165,7 @@ def _clearing(problem: FinishTimeFairness, target: Floats, relative: Floats, lea
     """Return the prices at which no type is oversubscribed by the jobs' nearest shares, shape (K,)."""
 
     def excess(prices: Floats) -> Floats:
-        return np.asarray(problem.gangs @ _nearest(target - own * prices, relative, least) - problem.gpus)
+        return np.asarray(problem.gang_gpus @ _nearest(target - own * prices, relative, least) - problem.gpus)
 
     none = np.zeros(len(problem.gpus))
     if (excess(none) <= 1e-9 * np.maximum(problem.gpus, 1)).all():
@@ -180,8 +180,8 @@ def _clearing(problem: FinishTimeFairness, target: Floats, relative: Floats, lea
 
     def dual(prices: Floats) -> tuple[float, Floats]:
         shares = _nearest(target - own * prices, relative, least)
-        used = problem.gangs @ shares - problem.gpus
-        far = float(problem.gangs @ ((shares - target) ** 2 / own).sum(axis=1)) / 2
+        used = problem.gang_gpus @ shares - problem.gpus
+        far = float(problem.gang_gpus @ ((shares - target) ** 2 / own).sum(axis=1)) / 2
         return -(far + float(prices @ used)), -np.asarray(used, dtype=np.float64)
 
     found = minimize(

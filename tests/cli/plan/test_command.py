@@ -128,7 +128,7 @@ def test_instances_come_back_as_the_same_window():
         document = json.loads(json.dumps(instance_of(window)))
         again = window_of(document)
         assert instance_of(again) == document
-        for name in ("gangs", "finished_epochs", "regime_starts", "regime_epochs", "regime_epoch_s", "is_running"):
+        for name in ("gang_gpus", "finished_epochs", "regime_starts", "regime_epochs", "regime_epoch_s", "is_running"):
             assert np.array_equal(getattr(again, name), getattr(window, name)), name
 
 

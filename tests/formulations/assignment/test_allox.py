@@ -45,7 +45,7 @@ def by_assignment(problem):
 @pytest.mark.parametrize("index", range(4))
 def test_recorded_policy_calls_have_the_same_matching_cost(index):
     call = json.loads(FIXTURES.read_text(encoding="utf-8"))["allox"][index]
-    steps, rate, waited, gangs, given_shares = (
+    steps, rate, waited, gang_gpus, given_shares = (
         np.array(call[name], dtype=float)
         for name in ("steps_remaining", "throughput", "time_since_arrival_s", "scale_factor", "allocation")
     )
@@ -59,7 +59,7 @@ def test_recorded_policy_calls_have_the_same_matching_cost(index):
     theirs = given_shares > 0
     assert problem.evaluate(plan)[0] == pytest.approx((steps / rate + waited)[theirs].sum(), abs=1e-6)
     shares = np.zeros(len(steps))
-    shares[taken] = plan.shares(gangs[taken])[:, 0]
+    shares[taken] = plan.shares(gang_gpus[taken])[:, 0]
     assert shares == pytest.approx(given_shares, abs=1e-12)
 
 

@@ -27,18 +27,18 @@ def draw(rng: np.random.Generator, jobs: int | None = None, types: int | None = 
     return rates, rng.integers(1, 5, jobs), rng.integers(1, 9, types)
 
 
-def rows_of(rates, gangs, gpus):
+def rows_of(rates, gang_gpus, gpus):
     """Return P as scipy's linprog reads it, share by share; pairs that cannot run are left to `bounds`."""
     jobs, types = rates.shape
     time = np.kron(np.eye(jobs), np.ones(types))
-    capacity = np.vstack([np.outer(gangs, np.arange(types) == k).ravel() for k in range(types)])
+    capacity = np.vstack([np.outer(gang_gpus, np.arange(types) == k).ravel() for k in range(types)])
     bounds = [(0.0, 1.0 if rate > 0 else 0.0) for rate in rates.ravel()]
     return np.vstack([time, capacity]), np.concatenate([np.ones(jobs), gpus]), bounds
 
 
-def best_level(worth, rates, gangs, gpus):
+def best_level(worth, rates, gang_gpus, gpus):
     """Return the largest level, stated without the library."""
-    table, limits, bounds = rows_of(rates, gangs, gpus)
+    table, limits, bounds = rows_of(rates, gang_gpus, gpus)
     jobs, types = worth.shape
     need = np.zeros((jobs, jobs * types + 1))
     for j in range(jobs):
@@ -52,22 +52,22 @@ def best_level(worth, rates, gangs, gpus):
     return -found.fun
 
 
-def gavel_worth(rates, gangs, gpus, weights, agnostic):
+def gavel_worth(rates, gang_gpus, gpus, weights, agnostic):
     """The levels as Gavel's released code states them, one job at a time."""
     speed = np.where(rates > 0, 1.0, 0.0) if agnostic else rates
     return np.array([
-        gangs[j] * speed[j] / (weights[j] * sum(speed[j, k] * gpus[k] / sum(gpus) for k in range(len(gpus))))
-        for j in range(len(gangs))
+        gang_gpus[j] * speed[j] / (weights[j] * sum(speed[j, k] * gpus[k] / sum(gpus) for k in range(len(gpus))))
+        for j in range(len(gang_gpus))
     ])  # fmt: skip
 
 
 @given(seed=st.integers(0, 10**6))
 def test_max_min_is_what_a_second_statement_says(seed):
     rng = np.random.default_rng(seed)
-    rates, gangs, gpus = draw(rng)
-    weights, agnostic = rng.uniform(0.5, 3.0, len(gangs)), bool(rng.random() < 0.5)
-    problem = eq.MaxMinFairness(rates, gangs, gpus, weights, agnostic)
-    expected = best_level(gavel_worth(rates, gangs, gpus, weights, agnostic), rates, gangs, gpus)
+    rates, gang_gpus, gpus = draw(rng)
+    weights, agnostic = rng.uniform(0.5, 3.0, len(gang_gpus)), bool(rng.random() < 0.5)
+    problem = eq.MaxMinFairness(rates, gang_gpus, gpus, weights, agnostic)
+    expected = best_level(gavel_worth(rates, gang_gpus, gpus, weights, agnostic), rates, gang_gpus, gpus)
     result = eq.solve(problem, "highs", rel_gap=1e-8)
     assert result.termination.reason is eq.Reason.OPTIMAL
     assert result.objective == pytest.approx(expected, rel=1e-7)
@@ -77,10 +77,10 @@ def test_max_min_is_what_a_second_statement_says(seed):
 @given(seed=st.integers(0, 10**6))
 def test_min_total_duration_is_one_over_the_level(seed):
     rng = np.random.default_rng(seed)
-    rates, gangs, gpus = draw(rng)
-    steps = rng.uniform(10.0, 1e4, len(gangs))
-    result = eq.solve(eq.MinTotalDuration(rates, steps, gangs, gpus), "highs", rel_gap=1e-8)
-    assert 1.0 / result.objective == pytest.approx(best_level(rates / steps[:, None], rates, gangs, gpus), rel=1e-7)
+    rates, gang_gpus, gpus = draw(rng)
+    steps = rng.uniform(10.0, 1e4, len(gang_gpus))
+    result = eq.solve(eq.MinTotalDuration(rates, steps, gang_gpus, gpus), "highs", rel_gap=1e-8)
+    assert 1.0 / result.objective == pytest.approx(best_level(rates / steps[:, None], rates, gang_gpus, gpus), rel=1e-7)
     assert result.bound <= result.objective
     finished = (rates * result.plan.shares).sum(axis=1) * result.objective
     assert (finished >= steps * (1 - 1e-9)).all()
@@ -89,19 +89,19 @@ def test_min_total_duration_is_one_over_the_level(seed):
 @given(seed=st.integers(0, 10**6))
 def test_max_sum_is_what_a_second_statement_says_with_cost_and_deadline_rows(seed):
     rng = np.random.default_rng(seed)
-    rates, gangs, gpus = draw(rng)
-    table, limits, bounds = rows_of(rates, gangs, gpus)
+    rates, gang_gpus, gpus = draw(rng)
+    table, limits, bounds = rows_of(rates, gang_gpus, gpus)
     data = {}
     if rng.random() < 0.6:
         data |= {"costs_per_s": rng.uniform(0.1, 2.0, len(gpus)), "budget_per_s": float(rng.uniform(0.5, 8.0))}
-        spent = (gangs[:, None] * data["costs_per_s"]).ravel()
+        spent = (gang_gpus[:, None] * data["costs_per_s"]).ravel()
         table, limits = np.vstack([table, spent]), np.append(limits, data["budget_per_s"])
     if rng.random() < 0.6:
-        data["least_rates"] = rates.max(axis=1) * rng.uniform(0.0, 0.3, len(gangs))
-        need = np.kron(np.eye(len(gangs)), np.ones(rates.shape[1])) * -rates.ravel()
+        data["least_rates"] = rates.max(axis=1) * rng.uniform(0.0, 0.3, len(gang_gpus))
+        need = np.kron(np.eye(len(gang_gpus)), np.ones(rates.shape[1])) * -rates.ravel()
         table, limits = np.vstack([table, need]), np.append(limits, -data["least_rates"])
     expected = linprog(-rates.ravel(), A_ub=table, b_ub=limits, bounds=bounds)
-    problem = eq.MaxSumThroughput(rates, gangs, gpus, **data)
+    problem = eq.MaxSumThroughput(rates, gang_gpus, gpus, **data)
     result = eq.solve(problem, "highs", rel_gap=1e-8)
     if expected.status == 2:
         assert result.termination.reason is eq.Reason.INFEASIBLE
@@ -116,17 +116,20 @@ def test_max_sum_is_what_a_second_statement_says_with_cost_and_deadline_rows(see
 @given(seed=st.integers(0, 10**6))
 def test_no_prices_prove_less_than_what_can_be_had(seed):
     rng = np.random.default_rng(seed)
-    rates, gangs, gpus = draw(rng)
-    steps, prices = rng.uniform(1.0, 9.0, len(gangs)), rng.exponential(1.0, len(gpus)) * (rng.random(len(gpus)) > 0.3)
-    level, total = eq.MinTotalDuration(rates, steps, gangs, gpus), eq.MaxSumThroughput(rates, gangs, gpus)
-    assert level.level_bound(prices) >= best_level(level.worth, rates, gangs, gpus) * (1 - 1e-9)
+    rates, gang_gpus, gpus = draw(rng)
+    steps, prices = (
+        rng.uniform(1.0, 9.0, len(gang_gpus)),
+        rng.exponential(1.0, len(gpus)) * (rng.random(len(gpus)) > 0.3),
+    )
+    level, total = eq.MinTotalDuration(rates, steps, gang_gpus, gpus), eq.MaxSumThroughput(rates, gang_gpus, gpus)
+    assert level.level_bound(prices) >= best_level(level.worth, rates, gang_gpus, gpus) * (1 - 1e-9)
     assert level.level_bound(prices) == pytest.approx(level.level_bound(7.0 * prices), rel=1e-9)  # whatever the unit
-    table, limits, bounds = rows_of(rates, gangs, gpus)
+    table, limits, bounds = rows_of(rates, gang_gpus, gpus)
     best = -linprog(-rates.ravel(), A_ub=table, b_ub=limits, bounds=bounds).fun
     assert total.bound_at(prices) >= best * (1 - 1e-9)
-    gains = np.maximum(0.0, (rates - gangs[:, None] * prices).max(axis=1))
+    gains = np.maximum(0.0, (rates - gang_gpus[:, None] * prices).max(axis=1))
     assert total.bound_at(prices) == pytest.approx(prices @ gpus + gains.sum(), rel=1e-12)
-    bounded = eq.MaxSumThroughput(rates, gangs, gpus, costs_per_s=np.ones(len(gpus)), budget_per_s=1.0)
+    bounded = eq.MaxSumThroughput(rates, gang_gpus, gpus, costs_per_s=np.ones(len(gpus)), budget_per_s=1.0)
     assert bounded.bound_at(prices, 0.5) >= eq.solve(bounded, "highs").objective * (1 - 1e-9)
 
 
@@ -146,14 +149,14 @@ def hull_cost(worth, cost, rate):
 def test_the_level_bound_is_the_dual_of_the_hulls(seed):
     """p.M + max_t (t - s sum_i cost_i(t; p)), at its best scale s of the prices, is the largest t that they can pay."""
     rng = np.random.default_rng(seed)
-    rates, gangs, gpus = draw(rng)
-    problem = eq.MinTotalDuration(rates, rng.uniform(1.0, 9.0, len(gangs)), gangs, gpus)
+    rates, gang_gpus, gpus = draw(rng)
+    problem = eq.MinTotalDuration(rates, rng.uniform(1.0, 9.0, len(gang_gpus)), gang_gpus, gpus)
     prices = rng.exponential(1.0, len(gpus)) + 1e-3
     bound = problem.level_bound(prices)
     worth = problem.worth
 
     def paid(level):
-        return sum(hull_cost(worth[j], gangs[j] * prices, level) for j in range(len(gangs)))
+        return sum(hull_cost(worth[j], gang_gpus[j] * prices, level) for j in range(len(gang_gpus)))
 
     assert paid(bound * (1 - 1e-9)) <= prices @ gpus * (1 + 1e-9)
     assert bound >= worth.max(axis=1).min() * (1 - 1e-12) or paid(bound * (1 + 1e-6)) > prices @ gpus
@@ -162,8 +165,8 @@ def test_the_level_bound_is_the_dual_of_the_hulls(seed):
 @given(seed=st.integers(0, 10**6))
 def test_a_plan_becomes_columns_and_comes_back(seed):
     rng = np.random.default_rng(seed)
-    rates, gangs, gpus = draw(rng)
-    for problem in (eq.MaxMinFairness(rates, gangs, gpus), eq.MaxSumThroughput(rates, gangs, gpus)):
+    rates, gang_gpus, gpus = draw(rng)
+    for problem in (eq.MaxMinFairness(rates, gang_gpus, gpus), eq.MaxSumThroughput(rates, gang_gpus, gpus)):
         shares = problem.isolated_shares * problem.runnable
         values = problem.encode(eq.GpuShares(shares))
         assert problem.decode(values).shares == pytest.approx(shares)
@@ -176,12 +179,12 @@ def test_general_backends_agree(backend):
     if not eq.backends(usable=True) or backend not in [row.name for row in eq.backends(usable=True)]:
         pytest.skip(f"{backend} is not installed")
     rng = np.random.default_rng(5)
-    rates, gangs, gpus = draw(rng, 8, 3, whole=False)
+    rates, gang_gpus, gpus = draw(rng, 8, 3, whole=False)
     steps = rng.uniform(1.0, 9.0, 8)
     for problem in (
-        eq.MaxMinFairness(rates, gangs, gpus),
-        eq.MaxSumThroughput(rates, gangs, gpus, [1.0, 2.0, 3.0], 9.0, least_rates=rates[:, 0] / 9),
-        eq.MinTotalDuration(rates, steps, gangs, gpus),
+        eq.MaxMinFairness(rates, gang_gpus, gpus),
+        eq.MaxSumThroughput(rates, gang_gpus, gpus, [1.0, 2.0, 3.0], 9.0, least_rates=rates[:, 0] / 9),
+        eq.MinTotalDuration(rates, steps, gang_gpus, gpus),
     ):
         result = eq.solve(problem, backend, rel_gap=1e-6)
         assert result.termination.reason is eq.Reason.OPTIMAL
@@ -191,22 +194,22 @@ def test_general_backends_agree(backend):
 def test_one_type_has_its_closed_forms():
     rng = np.random.default_rng(3)
     for _ in range(40):
-        rates, gangs, gpus = draw(rng, types=1)
-        n, m = rng.uniform(1.0, 99.0, len(gangs)), int(gpus[0])
-        fair = eq.solve(eq.MaxMinFairness(rates, gangs, gpus), "highs").objective
-        assert fair == pytest.approx(min(gangs.min(), m / len(gangs)), rel=1e-8)
-        last = eq.solve(eq.MinTotalDuration(rates, n, gangs, gpus), "highs").objective
+        rates, gang_gpus, gpus = draw(rng, types=1)
+        n, m = rng.uniform(1.0, 99.0, len(gang_gpus)), int(gpus[0])
+        fair = eq.solve(eq.MaxMinFairness(rates, gang_gpus, gpus), "highs").objective
+        assert fair == pytest.approx(min(gang_gpus.min(), m / len(gang_gpus)), rel=1e-8)
+        last = eq.solve(eq.MinTotalDuration(rates, n, gang_gpus, gpus), "highs").objective
         alone = n / rates[:, 0]
-        assert last == pytest.approx(max(alone.max(), (gangs * alone).sum() / m), rel=1e-8)
+        assert last == pytest.approx(max(alone.max(), (gang_gpus * alone).sum() / m), rel=1e-8)
         left, best = float(m), 0.0
-        for j in sorted(range(len(gangs)), key=lambda j: -rates[j, 0] / gangs[j]):
-            share = min(1.0, left / gangs[j])
-            left -= share * gangs[j]
+        for j in sorted(range(len(gang_gpus)), key=lambda j: -rates[j, 0] / gang_gpus[j]):
+            share = min(1.0, left / gang_gpus[j])
+            left -= share * gang_gpus[j]
             best += share * rates[j, 0]
-        assert eq.solve(eq.MaxSumThroughput(rates, gangs, gpus), "highs").objective == pytest.approx(best, rel=1e-8)
+        assert eq.solve(eq.MaxSumThroughput(rates, gang_gpus, gpus), "highs").objective == pytest.approx(best, rel=1e-8)
 
 
-GOOD = {"rates": [[1.0, 2.0], [3.0, 0.0]], "gangs": [1, 2], "gpus": [2, 4]}
+GOOD = {"rates": [[1.0, 2.0], [3.0, 0.0]], "gang_gpus": [1, 2], "gpus": [2, 4]}
 
 
 @pytest.mark.parametrize(
@@ -216,13 +219,13 @@ GOOD = {"rates": [[1.0, 2.0], [3.0, 0.0]], "gangs": [1, 2], "gpus": [2, 4]}
         ({"rates": [[1.0, 2.0], [3.0, -1.0]]}, "rates", (1, 1)),
         ({"rates": [[1.0, 2.0], [0.0, 0.0]]}, "rates", (1,)),
         ({"rates": [1.0, 3.0]}, "rates", None),
-        ({"rates": [[1.0, 2.0]]}, "gangs", None),
+        ({"rates": [[1.0, 2.0]]}, "gang_gpus", None),
         ({"rates": []}, "rates", None),
         ({"rates": [["fast", 2.0], [3.0, 0.0]]}, "rates", (0, 0)),
-        ({"gangs": [1, 0]}, "gangs", (1,)),
-        ({"gangs": [1.5, 1]}, "gangs", (0,)),
-        ({"gangs": [True, 1]}, "gangs", (0,)),
-        ({"gangs": []}, "gangs", None),
+        ({"gang_gpus": [1, 0]}, "gang_gpus", (1,)),
+        ({"gang_gpus": [1.5, 1]}, "gang_gpus", (0,)),
+        ({"gang_gpus": [True, 1]}, "gang_gpus", (0,)),
+        ({"gang_gpus": []}, "gang_gpus", None),
         ({"gpus": [2, 0]}, "gpus", (1,)),
         ({"gpus": [2]}, "gpus", None),
         ({"weights": [1.0, 0.0]}, "weights", (1,)),
@@ -331,18 +334,18 @@ def recorded(name):
 )
 def test_recorded_calls_reach_their_closed_forms(name, value, backend):
     for call in recorded(name):
-        rates, gangs, gpus = np.array(call["throughput"])[:, None], call["scale_factor"], [call["num_gpus"]]
+        rates, gang_gpus, gpus = np.array(call["throughput"])[:, None], call["scale_factor"], [call["num_gpus"]]
         if name == "max_min_fairness":
-            problem = eq.MaxMinFairness(rates, gangs, gpus)
+            problem = eq.MaxMinFairness(rates, gang_gpus, gpus)
         elif name == "max_sum_throughput_perf":
-            problem = eq.MaxSumThroughput(rates, gangs, gpus)
+            problem = eq.MaxSumThroughput(rates, gang_gpus, gpus)
         else:
-            problem = eq.MinTotalDuration(rates, call["steps_remaining"], gangs, gpus)
+            problem = eq.MinTotalDuration(rates, call["steps_remaining"], gang_gpus, gpus)
         result = eq.solve(problem, backend, rel_gap=1e-8)
         assert result.objective == pytest.approx(call[value], rel=1e-7)
         assert result.termination.reason is eq.Reason.OPTIMAL
-        if name == "max_min_fairness" and len(gangs) >= gpus[0]:
-            expected = gpus[0] / (len(gangs) * np.array(gangs))
+        if name == "max_min_fairness" and len(gang_gpus) >= gpus[0]:
+            expected = gpus[0] / (len(gang_gpus) * np.array(gang_gpus))
             assert result.plan.shares[:, 0] == pytest.approx(expected, rel=1e-6)
 
 

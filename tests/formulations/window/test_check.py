@@ -43,13 +43,15 @@ def faults_of(grants, regimes=None, window=WINDOW) -> dict[str, Fault]:
 def window_and_grants(draw, penalty=PENALTIES, feasible=True):
     """A window with any grants; if `feasible`, those that break capacity or outlast their job are taken back."""
     window = draw(windows(max_jobs=5, max_rounds=6, restart_penalty=penalty))
-    shape = (len(window.gangs), window.rounds)
+    shape = (len(window.gang_gpus), window.rounds)
     cells = draw(st.lists(st.booleans(), min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]))
     grants = np.array(cells, dtype=bool).reshape(shape)
     if feasible:
         for j in range(shape[0]):
             for t in range(shape[1]):
-                over = window.gangs @ grants[:, t] > window.gpus or grants[j, : t + 1].sum() > window.tables.needs[j]
+                over = (
+                    window.gang_gpus @ grants[:, t] > window.gpus or grants[j, : t + 1].sum() > window.tables.needs[j]
+                )
                 grants[j, t] &= not over
     return window, grants
 
@@ -133,23 +135,23 @@ def test_shapes(grants, regimes):
 @given(window_and_grants(feasible=False))
 def test_faults_against_plain_loops(case):
     window, grants = case
-    needs, gangs = window.tables.needs, window.gangs
+    needs, gang_gpus = window.tables.needs, window.gang_gpus
     expected = {}
     for t in range(window.rounds):
-        used = sum(int(gangs[j]) for j in range(len(gangs)) if grants[j, t])
+        used = sum(int(gang_gpus[j]) for j in range(len(gang_gpus)) if grants[j, t])
         expected["capacity"] = max(expected.get("capacity", 0), used - window.gpus)
-        for j in range(len(gangs)):
-            if not grants[j, t] and grants[j, :t].sum() < needs[j] and gangs[j] <= window.gpus - used:
-                expected["work conservation"] = max(expected.get("work conservation", 0), int(gangs[j]))
-    expected["completed"] = max(int(grants[j].sum() - needs[j]) for j in range(len(gangs)))
+        for j in range(len(gang_gpus)):
+            if not grants[j, t] and grants[j, :t].sum() < needs[j] and gang_gpus[j] <= window.gpus - used:
+                expected["work conservation"] = max(expected.get("work conservation", 0), int(gang_gpus[j]))
+    expected["completed"] = max(int(grants[j].sum() - needs[j]) for j in range(len(gang_gpus)))
     found = faults_of(grants, window=window)
     assert {kind: fault.size for kind, fault in found.items()} == {k: v for k, v in expected.items() if v > 0}
     for fault in found.values():
         if fault.kind == "work conservation":
             assert not grants[fault.job, fault.round]
-            assert gangs[fault.job] == fault.size
+            assert gang_gpus[fault.job] == fault.size
         elif fault.kind == "capacity":
-            assert gangs @ grants[:, fault.round] - window.gpus == fault.size
+            assert gang_gpus @ grants[:, fault.round] - window.gpus == fault.size
         else:
             assert grants[fault.job].sum() - needs[fault.job] == fault.size
 
@@ -158,7 +160,7 @@ def test_faults_against_plain_loops(case):
 def test_regimes_against_a_plain_loop(case):
     window, grants = case
     regimes = regimes_of(window, grants)
-    for j in range(len(window.gangs)):
+    for j in range(len(window.gang_gpus)):
         needs = window.tables.regime_needs[window.regime_starts[j] : window.regime_starts[j + 1]].tolist()
         order = [k for k, rounds in enumerate(needs) for _ in range(rounds)] + [len(needs)] * window.rounds
         for t in range(window.rounds):
@@ -202,7 +204,7 @@ def test_settling_moves_rounds_earlier_before_it_takes_them_from_no_one():
 
 @given(st.data(), windows(max_jobs=6, max_rounds=6, restart_penalty=PENALTIES))
 def test_any_counts_become_a_schedule(data, window):
-    count = len(window.gangs)
+    count = len(window.gang_gpus)
     counts = np.array(data.draw(st.lists(st.integers(0, window.rounds + 2), min_size=count, max_size=count)))
     plan = scheduled(window, counts)
     assert schedule_faults(window, plan.grants, plan.regime_of) == ()
@@ -211,10 +213,10 @@ def test_any_counts_become_a_schedule(data, window):
 
 @given(st.data(), windows(max_jobs=6, max_rounds=6))
 def test_counts_that_fit_side_by_side_are_kept(data, window):
-    count = len(window.gangs)
+    count = len(window.gang_gpus)
     counts = np.array(data.draw(st.lists(st.integers(0, window.rounds), min_size=count, max_size=count)))
     counts = np.minimum(counts, window.tables.needs)
-    fits = np.cumsum(window.gangs) <= window.gpus  # the first jobs of these all fit in every round
+    fits = np.cumsum(window.gang_gpus) <= window.gpus  # the first jobs of these all fit in every round
     plan = scheduled(window, np.where(fits, counts, 0))
     assert (plan.rounds_granted[fits] >= counts[fits]).all()
 
@@ -222,13 +224,13 @@ def test_counts_that_fit_side_by_side_are_kept(data, window):
 @given(st.data(), windows(max_jobs=5, max_rounds=6))
 def test_single_gpu_jobs_always_pack_what_fits_in_total(data, window):
     """McNaughton: unit gangs, no count above T, the sum within M T."""
-    gangs = np.ones_like(window.gangs)
-    count = len(gangs)
+    gang_gpus = np.ones_like(window.gang_gpus)
+    count = len(gang_gpus)
     counts = np.array(data.draw(st.lists(st.integers(0, window.rounds), min_size=count, max_size=count)))
     while counts.sum() > window.gpus * window.rounds:
         counts[counts.argmax()] -= 1
-    order = np.lexsort((-counts, -gangs))
-    grants = window_kernels.pack(order, counts, gangs, window.gpus, window.rounds)
+    order = np.lexsort((-counts, -gang_gpus))
+    grants = window_kernels.pack(order, counts, gang_gpus, window.gpus, window.rounds)
     assert grants.sum(axis=1).tolist() == counts.tolist()
     assert grants.sum(axis=0).max(initial=0) <= window.gpus
 
@@ -247,24 +249,24 @@ def test_blocks_are_in_one_piece_and_continue_what_runs():
 
 @given(st.data(), windows(max_jobs=6, max_rounds=6))
 def test_compiled_packing_equals_its_plain_twin(data, window):
-    count = len(window.gangs)
+    count = len(window.gang_gpus)
     counts = np.array(data.draw(st.lists(st.integers(0, window.rounds + 1), min_size=count, max_size=count)))
     order = np.array(data.draw(st.permutations(range(count))))
     for kernel, more in ((window_kernels.pack, ()), (window_kernels.pack_blocks, (window.is_running,))):
-        arguments = (order, counts, window.gangs, window.gpus, window.rounds, *more)
+        arguments = (order, counts, window.gang_gpus, window.gpus, window.rounds, *more)
         compiled, plain = kernel(*arguments), kernel.py_func(*arguments)
         assert np.array_equal(compiled, plain)
-        assert (window.gangs @ compiled <= window.gpus).all()
+        assert (window.gang_gpus @ compiled <= window.gpus).all()
         assert (compiled.sum(axis=1) <= counts).all()
 
 
 @given(st.data(), window_and_grants())
 def test_compiled_settling_equals_its_plain_twin(data, case):
     window, grants = case
-    order = np.array(data.draw(st.permutations(range(len(window.gangs)))))
+    order = np.array(data.draw(st.permutations(range(len(window.gang_gpus)))))
     compiled, plain = grants.copy(), grants.copy()
     for kernel, mine in ((window_kernels.settle, compiled), (window_kernels.settle.py_func, plain)):
-        kernel(mine, order, window.tables.needs, window.gangs, window.gpus, window.is_running)
+        kernel(mine, order, window.tables.needs, window.gang_gpus, window.gpus, window.is_running)
     assert np.array_equal(compiled, plain)
 
 

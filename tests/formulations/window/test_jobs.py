@@ -23,7 +23,7 @@ JOBS = [
 ]
 COLUMNS = {
     "ids": ["a", "b"],
-    "gangs": [2, 1],
+    "gang_gpus": [2, 1],
     "finished_epochs": [1.0, 0.0],
     "total_epochs": [4.0, 2.0],
     "regime_starts": [0, 2, 3],
@@ -189,7 +189,7 @@ NUMBER_BADNESS = [
 ]
 # column, name of the job's attribute, what else is bad about it
 PER_JOB = {
-    "gangs": [(0, "at least 1"), (-2, "at least 1"), (1.5, "whole number"), (1e300, "at most")],
+    "gang_gpus": [(0, "at least 1"), (-2, "at least 1"), (1.5, "whole number"), (1e300, "at most")],
     "finished_epochs": [(-1.0, "at least 0")],
     "total_epochs": [(0.0, "greater than 0"), (-4.0, "greater than 0")],
     "ftf": [
@@ -215,7 +215,7 @@ def test_a_bad_entry_of_a_column(name, at, value, why):
 
 @pytest.mark.parametrize(("name", "at", "value", "why"), BAD_PER_JOB)
 def test_a_bad_attribute_of_a_job(name, at, value, why):
-    attribute = {"gangs": "gpus"}.get(name, name)
+    attribute = {"gang_gpus": "gpus"}.get(name, name)
     jobs = replaced(JOBS, at, replace(JOBS[at], **{attribute: value}))
     refused(from_jobs, f"jobs.{attribute}", (at,), value, why, jobs=jobs)
 
@@ -252,14 +252,14 @@ def test_bad_regime_starts(starts, index, value, why):
     refused(from_columns, "regime_starts", index, value, why, regime_starts=starts)
 
 
-@pytest.mark.parametrize("name", ["gangs", "finished_epochs", "total_epochs", "ftf", "weight", "ids"])
+@pytest.mark.parametrize("name", ["gang_gpus", "finished_epochs", "total_epochs", "ftf", "weight", "ids"])
 def test_columns_of_unequal_length(name):
     with pytest.raises(eq.InvalidInput) as caught:
         from_columns(**{name: COLUMNS[name][:1]})
-    if name == "gangs":  # the others are measured against it
-        assert (caught.value.field, caught.value.why) == ("ids", "ids has length 2, gangs has length 1")
+    if name == "gang_gpus":  # the others are measured against it
+        assert (caught.value.field, caught.value.why) == ("ids", "ids has length 2, gang_gpus has length 1")
     else:
-        assert (caught.value.field, caught.value.why) == (name, f"{name} has length 1, gangs has length 2")
+        assert (caught.value.field, caught.value.why) == (name, f"{name} has length 1, gang_gpus has length 2")
 
 
 @pytest.mark.parametrize("name", ["regime_epochs", "regime_epoch_s"])
@@ -268,7 +268,7 @@ def test_regime_columns_of_unequal_length(name):
         from_columns(**{name: [1.0, 2.0]})
 
 
-@pytest.mark.parametrize("name", ["gangs", "finished_epochs", "total_epochs", "ftf", "weight", "regime_starts"])
+@pytest.mark.parametrize("name", ["gang_gpus", "finished_epochs", "total_epochs", "ftf", "weight", "regime_starts"])
 def test_an_empty_column(name):
     with pytest.raises(eq.InvalidInput) as caught:
         from_columns(**{name: []})
@@ -276,7 +276,7 @@ def test_an_empty_column(name):
     assert "must not be empty" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["gangs", "finished_epochs", "total_epochs", "ftf", "weight", "regime_starts",
+@pytest.mark.parametrize("name", ["gang_gpus", "finished_epochs", "total_epochs", "ftf", "weight", "regime_starts",
                                   "regime_epochs", "regime_epoch_s"])  # fmt: skip
 @pytest.mark.parametrize(
     ("value", "why"),
@@ -382,7 +382,7 @@ WIDE = replace(JOBS[0], id="wide", gpus=5)
 def test_a_gang_wider_than_the_cluster_is_an_error():
     why = "wider than the cluster's 4 GPUs; skip_wide=True leaves such jobs out"
     refused(from_jobs, "jobs.gpus", (1,), 5, why, jobs=[JOBS[0], WIDE, JOBS[1]])
-    refused(from_columns, "gangs", (1,), 5, why, gangs=[2, 5])
+    refused(from_columns, "gang_gpus", (1,), 5, why, gang_gpus=[2, 5])
 
 
 def test_a_gang_as_wide_as_the_cluster_is_none():
@@ -398,7 +398,15 @@ def test_a_wide_job_is_skipped_by_option_with_a_warning_that_points_here():
     assert window.ids == ("a", "b")
     assert window.is_running.tolist() == [False, True]
     without = from_jobs(running=["b"])
-    for name in ("gangs", "finished_epochs", "total_epochs", "regime_starts", "regime_epochs", "regime_epoch_s", "ftf"):
+    for name in (
+        "gang_gpus",
+        "finished_epochs",
+        "total_epochs",
+        "regime_starts",
+        "regime_epochs",
+        "regime_epoch_s",
+        "ftf",
+    ):
         assert getattr(window, name).tolist() == getattr(without, name).tolist()
         assert not getattr(window, name).flags.writeable
     assert window.makespan_scale == without.makespan_scale
@@ -434,14 +442,14 @@ def test_nothing_left_after_skipping_is_an_error():
 
 
 def test_a_window_is_frozen_and_apart_from_the_callers_arrays():
-    gangs = np.array([2, 1])
-    window = from_columns(gangs=gangs)
-    gangs[0] = 7
-    assert window.gangs.tolist() == [2, 1]
+    gang_gpus = np.array([2, 1])
+    window = from_columns(gang_gpus=gang_gpus)
+    gang_gpus[0] = 7
+    assert window.gang_gpus.tolist() == [2, 1]
     with pytest.raises(AttributeError, match="cannot assign to field"):
         window.gpus = 8
-    for name in ("gangs", "finished_epochs", "total_epochs", "regime_starts", "regime_epochs", "regime_epoch_s", "ftf",
-                 "weight", "is_running"):  # fmt: skip
+    for name in ("gang_gpus", "finished_epochs", "total_epochs", "regime_starts", "regime_epochs", "regime_epoch_s",
+                 "ftf", "weight", "is_running"):  # fmt: skip
         with pytest.raises(ValueError, match="read-only"):
             getattr(window, name)[0] = 1
 
@@ -459,7 +467,7 @@ def test_a_window_is_made_of_jobs_and_eleven_settings_by_name_or_place():
 def test_another_windows_jobs_are_taken_with_settings_of_their_own():
     window = from_jobs(running=[JOBS[0].id], rounds=5)
     again = eq.ScheduleWindow(window, gpus=window.gpus, rounds=7)
-    assert again.gangs is window.gangs
+    assert again.gang_gpus is window.gang_gpus
     assert (again.ids, again.rounds, again.is_running.any()) == (window.ids, 7, False)
     assert again.tables.value.shape == (2, 8)
 

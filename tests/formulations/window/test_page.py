@@ -56,7 +56,7 @@ def plan_of(n: int, *, gpus: int = 8, rounds: int = 6, seed: int = 0, ids: Any =
     epoch_s = rng.uniform(20, 200, starts[-1])
     finished = rng.integers(0, 9, n).astype(float)
     window = eq.ScheduleWindow.from_columns(
-        gangs=rng.choice([1, 2, 4], n),
+        gang_gpus=rng.choice([1, 2, 4], n),
         finished_epochs=finished,
         total_epochs=finished + np.add.reduceat(epochs, starts[:-1]),
         regime_starts=starts,
@@ -72,9 +72,9 @@ def plan_of(n: int, *, gpus: int = 8, rounds: int = 6, seed: int = 0, ids: Any =
     for t in range(rounds):
         free = gpus
         for job in rng.permutation(n):
-            if window.gangs[job] <= free and grants[job].sum() < need[job] and rng.random() < busy:
+            if window.gang_gpus[job] <= free and grants[job].sum() < need[job] and rng.random() < busy:
                 grants[job, t] = True
-                free -= int(window.gangs[job])
+                free -= int(window.gang_gpus[job])
     return WindowPlan(window=window, grants=grants)
 
 
@@ -111,7 +111,7 @@ def test_job_figures_are_the_plans() -> None:
     plan = plan_of(10, seed=3)
     window = plan.window
     jobs = data_of(render(plan))["jobs"]
-    np.testing.assert_array_equal([job["gang"] for job in jobs], window.gangs)
+    np.testing.assert_array_equal([job["gang"] for job in jobs], window.gang_gpus)
     np.testing.assert_allclose([job["before"] for job in jobs], window.finished_epochs / window.total_epochs, rtol=1e-8)
     np.testing.assert_allclose([job["after"] for job in jobs], plan.utilities, rtol=1e-8)
     np.testing.assert_allclose([job["left"] for job in jobs], plan.remaining_s, rtol=1e-8, atol=1e-6)
@@ -125,7 +125,7 @@ def test_gpus_in_use_are_split_by_regime() -> None:
     data = data_of(render(plan))
     np.testing.assert_array_equal(np.sum(data["in_use"], axis=0), plan.gpus_in_use)
     for regime, line in enumerate(data["in_use"]):
-        np.testing.assert_array_equal(line, plan.window.gangs @ (plan.regime_of == regime))
+        np.testing.assert_array_equal(line, plan.window.gang_gpus @ (plan.regime_of == regime))
     assert data["running"] == plan.grants.sum(axis=0).tolist()
 
 

@@ -145,7 +145,7 @@ def test_every_schedule_is_a_point_of_counts_that_looks_no_worse(data, window):
 @given(st.data(), windows(max_jobs=3, max_rounds=3))
 def test_a_schedule_that_breaks_a_rule_is_no_point_of_time_indexed(data, window):
     """Over capacity, or past completion."""
-    shape = (len(window.gangs), window.rounds)
+    shape = (len(window.gang_gpus), window.rounds)
     cells = data.draw(st.lists(st.booleans(), min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]))
     plan = eq.WindowPlan(window, np.array(cells).reshape(shape))
     kinds = {fault.kind for fault in schedule_faults(window, plan.grants, plan.regime_of)}
@@ -179,7 +179,7 @@ def test_a_mask_restricts_the_rounds_to_choose_from(data, window, form):
     """`keep` of one schedule's numbers, and some more: the best over the schedules with such numbers."""
     every = schedules(window)
     chosen = every.grants[data.draw(st.integers(0, len(every.grants) - 1))].sum(axis=1)
-    shape = (len(window.gangs), window.rounds + 1)
+    shape = (len(window.gang_gpus), window.rounds + 1)
     cells = data.draw(st.lists(st.booleans(), min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]))
     keep = np.array(cells).reshape(shape)
     keep[np.arange(shape[0]), chosen] = True
@@ -227,8 +227,8 @@ def test_the_programs_are_what_they_say(window):
         assert program.sense == "max"
         assert program.problem_class in (eq.ProblemClass.LP, eq.ProblemClass.MILP)  # LP: all jobs have ended
         assert program.gap_unit == window.tables.weight_sum
-    assert counts.num_columns <= len(window.gangs) * (window.rounds + 1) + 1
-    assert timed.columns["grant"].shape == (len(window.gangs), window.rounds)
+    assert counts.num_columns <= len(window.gang_gpus) * (window.rounds + 1) + 1
+    assert timed.columns["grant"].shape == (len(window.gang_gpus), window.rounds)
     assert counts.integer[counts.columns["choice"]].all()
     assert timed.integer[timed.columns["grant"]].all()
     assert (timed.columns.keys() >= {"start", "used", "ended"}) == bool(window.restart_penalty)
@@ -247,7 +247,9 @@ def test_a_bigger_cluster_is_never_worse_in_either_form(window):
 
 
 def _plain(window: eq.ScheduleWindow, gpus: int | None = None) -> eq.ScheduleWindow:
-    names = "gangs finished_epochs total_epochs regime_starts regime_epochs regime_epoch_s ftf weight rounds round_s"
+    names = (
+        "gang_gpus finished_epochs total_epochs regime_starts regime_epochs regime_epoch_s ftf weight rounds round_s"
+    )
     data = {name: getattr(window, name) for name in f"{names} ftf_power utility_floor".split()}
     return eq.ScheduleWindow.from_columns(**data, gpus=gpus or window.gpus, makespan_weight=0.0)
 

@@ -18,7 +18,7 @@ WIDE = st.floats(0.25, 8.0, allow_subnormal=False)
 def rebuilt(window: eq.ScheduleWindow, **changes) -> eq.ScheduleWindow:
     """The same window from columns, with changes."""
     columns = (
-        "ids gangs finished_epochs total_epochs regime_starts regime_epochs regime_epoch_s ftf weight gpus rounds "
+        "ids gang_gpus finished_epochs total_epochs regime_starts regime_epochs regime_epoch_s ftf weight gpus rounds "
         "round_s ftf_power makespan_weight makespan_scale gang_weighted utility_floor restart_penalty"
     )
     data = {name: getattr(window, name) for name in columns.split()}
@@ -28,7 +28,7 @@ def rebuilt(window: eq.ScheduleWindow, **changes) -> eq.ScheduleWindow:
 
 def all_counts(window: eq.ScheduleWindow) -> np.ndarray:
     """Every vector of rounds, feasible or not: the tables do not know the capacity. Shape (vectors, N)."""
-    count = len(window.gangs)
+    count = len(window.gang_gpus)
     return np.indices((window.rounds + 1,) * count).reshape(count, -1).T
 
 
@@ -43,7 +43,7 @@ def one_job(regimes, *, finished=0.0, rounds=6, round_s=60.0, **options) -> eq.S
 @given(windows(max_jobs=4, max_rounds=8))
 def test_the_tables_are_the_run_of_each_job(window):
     tables = window.tables
-    for j in range(len(window.gangs)):
+    for j in range(len(window.gang_gpus)):
         exact = course(window, j)
         assert tables.needs[j] == exact.needs
         assert tables.utility[j] == pytest.approx([float(share) for share in exact.utility], abs=1e-12)
@@ -146,11 +146,11 @@ def test_restarts_count_from_the_round_before_the_window():
 
 @given(windows(max_jobs=4, max_rounds=3), st.randoms(use_true_random=False))
 def test_the_order_of_jobs_does_not_matter(window, random):
-    order = list(range(len(window.gangs)))
+    order = list(range(len(window.gang_gpus)))
     random.shuffle(order)
     lengths = np.diff(window.regime_starts)
     entries = [i for j in order for i in range(window.regime_starts[j], window.regime_starts[j + 1])]
-    names = ("gangs", "finished_epochs", "total_epochs", "ftf", "weight")
+    names = ("gang_gpus", "finished_epochs", "total_epochs", "ftf", "weight")
     other = rebuilt(
         window,
         ids=[window.ids[j] for j in order],
@@ -193,7 +193,7 @@ def test_another_unit_of_work_changes_nothing(window, factor):
 def test_twice_the_jobs_on_twice_the_gpus(window):
     """Each job and its twin get half the weight per job and GPU each: the value halves, H stays."""
     size = len(window.regime_epochs)
-    names = ("gangs", "finished_epochs", "total_epochs", "regime_epochs", "regime_epoch_s", "ftf", "weight")
+    names = ("gang_gpus", "finished_epochs", "total_epochs", "regime_epochs", "regime_epoch_s", "ftf", "weight")
     other = rebuilt(
         window,
         ids=None,
@@ -215,7 +215,7 @@ def test_jobs_and_columns_are_the_same_window(window):
     jobs = [
         eq.WindowJob(
             id=window.ids[j],
-            gpus=int(window.gangs[j]),
+            gpus=int(window.gang_gpus[j]),
             finished_epochs=window.finished_epochs[j],
             total_epochs=window.total_epochs[j],
             regimes=[eq.Regime(window.regime_epochs[i], window.regime_epoch_s[i]) for i in range(first, last)],

@@ -67,7 +67,7 @@ def test_contention_is_the_one_a_snapshot_reports():
         job_id=["a", "b"],
         model=["LM", "LM"],
         batch_size=[80, 80],
-        num_gpus=[1, 2],
+        gang_gpus=[1, 2],
         mode=["static", "static"],
         total_steps=[10**7, 10**7],
         arrival_s=[0.0, 100.0],
@@ -80,9 +80,9 @@ def test_contention_is_the_one_a_snapshot_reports():
 
 def test_the_makespan_bound_by_hand():
     # Two jobs of 10 s that need all four GPUs, and one of 12 s on one GPU: 92 GPU-seconds on 4 GPUs.
-    remaining, gangs = [10.0, 10.0, 12.0], [4, 4, 1]
-    assert makespan_bound_s(remaining, 4, gangs=gangs) == 23.0
-    assert makespan_bound_s(remaining, 4, gangs=gangs, gang_weighted=False) == 12.0
+    remaining, gang_gpus = [10.0, 10.0, 12.0], [4, 4, 1]
+    assert makespan_bound_s(remaining, 4, gang_gpus=gang_gpus) == 23.0
+    assert makespan_bound_s(remaining, 4, gang_gpus=gang_gpus, gang_weighted=False) == 12.0
     assert makespan_bound_s(remaining, 1) == 32.0
     assert makespan_bound_s([], 4) == 0.0
 
@@ -93,18 +93,18 @@ def test_the_makespan_bound_by_hand():
     st.randoms(),
 )
 def test_relations_of_the_makespan_bound(jobs, gpus, random):
-    remaining, gangs = (np.array(column) for column in zip(*jobs, strict=True))
-    bound = makespan_bound_s(remaining, gpus, gangs=gangs)
-    assert bound == max((remaining * gangs).sum() / gpus, remaining.max())
-    literal = makespan_bound_s(remaining, gpus, gangs=gangs, gang_weighted=False)
+    remaining, gang_gpus = (np.array(column) for column in zip(*jobs, strict=True))
+    bound = makespan_bound_s(remaining, gpus, gang_gpus=gang_gpus)
+    assert bound == max((remaining * gang_gpus).sum() / gpus, remaining.max())
+    literal = makespan_bound_s(remaining, gpus, gang_gpus=gang_gpus, gang_weighted=False)
     assert literal == makespan_bound_s(remaining, gpus) <= bound
-    assert makespan_bound_s(remaining, 2 * gpus, gangs=2 * gangs) == pytest.approx(bound)
-    assert makespan_bound_s(3 * remaining, gpus, gangs=gangs) == pytest.approx(3 * bound)
+    assert makespan_bound_s(remaining, 2 * gpus, gang_gpus=2 * gang_gpus) == pytest.approx(bound)
+    assert makespan_bound_s(3 * remaining, gpus, gang_gpus=gang_gpus) == pytest.approx(3 * bound)
     order = list(range(len(jobs)))
     random.shuffle(order)
-    assert makespan_bound_s(remaining[order], gpus, gangs=gangs[order]) == pytest.approx(bound)
+    assert makespan_bound_s(remaining[order], gpus, gang_gpus=gang_gpus[order]) == pytest.approx(bound)
     # A schedule one after another meets every bound from above when all jobs fit.
-    if gangs.max() <= gpus:
+    if gang_gpus.max() <= gpus:
         assert bound <= remaining.sum()
 
 
@@ -130,8 +130,8 @@ def test_relations_of_the_makespan_bound(jobs, gpus, random):
         ),
         (lambda: makespan_bound_s([1.0, -2.0], 1), r"remaining_s\[1\] = -2.0: at least 0"),
         (lambda: makespan_bound_s([1.0], 0), "gpus = 0: at least 1"),
-        (lambda: makespan_bound_s([1.0], 1, gangs=[0]), r"gangs\[0\] = 0: at least 1"),
-        (lambda: makespan_bound_s([1.0], 1, gangs=[1, 1]), r"gangs = .*array .*must have shape \(1,\)"),
+        (lambda: makespan_bound_s([1.0], 1, gang_gpus=[0]), r"gang_gpus\[0\] = 0: at least 1"),
+        (lambda: makespan_bound_s([1.0], 1, gang_gpus=[1, 1]), r"gang_gpus = .*array .*must have shape \(1,\)"),
         (lambda: makespan_bound_s([1.0], 1, gang_weighted=1), "gang_weighted = 1: must be True or False"),
     ],
 )

@@ -121,9 +121,9 @@ def test_decisions_fit_the_cluster_and_are_the_same_every_time(name, now):
     assert decided.values.tobytes() == again.values.tobytes()
     assert decided.values.shape == now.rates.shape
     assert (decided.values.sum(axis=1) <= 1 + 1e-9).all()
-    assert (decided.values[(now.rates == 0) | (now.gangs[:, None] > now.gpus)] == 0).all()
+    assert (decided.values[(now.rates == 0) | (now.gang_gpus[:, None] > now.gpus)] == 0).all()
     if name in WITHIN_P:
-        assert (now.gangs @ decided.values <= now.gpus + 1e-6).all()
+        assert (now.gang_gpus @ decided.values <= now.gpus + 1e-6).all()
     if name in SOLVED and name != "allox":
         assert decided.evidence.reason == "OPTIMAL"
         assert decided.evidence.gap <= 1e-6
@@ -167,9 +167,9 @@ def test_isolated_shares_stand_in_for_a_solve_that_was_stopped():
 
 @given(now=states(types=1))
 def test_rules_on_one_type_are_the_papers(now):
-    count, total, gangs = len(now.jobs), now.total_gpus, now.gangs
+    count, total, gang_gpus = len(now.jobs), now.total_gpus, now.gang_gpus
     isolated = make_policy("isolated").decide(now).values[:, 0]
-    assert isolated == pytest.approx(np.minimum(1.0, total / (count * gangs)), rel=1e-12)
+    assert isolated == pytest.approx(np.minimum(1.0, total / (count * gang_gpus)), rel=1e-12)
     tickets = make_policy("gandiva-fair").decide(now).values[:, 0]
     assert tickets == pytest.approx(np.full(count, min(1.0, total / count)), rel=1e-12)
     assert make_policy("proportional").decide(now).values.tolist() == [[1.0]] * count
@@ -185,17 +185,17 @@ def test_rules_on_two_types_by_hand():
 
 @given(now=states(types=1))
 def test_solved_shares_reach_the_closed_forms(now):
-    total, gangs, tau = now.total_gpus, now.gangs, now.rates[:, 0]
+    total, gang_gpus, tau = now.total_gpus, now.gang_gpus, now.rates[:, 0]
     weights = np.array([each.weight for each in now.jobs])
-    level = min((gangs / weights).min(), total / weights.sum())
+    level = min((gang_gpus / weights).min(), total / weights.sum())
     assert make_policy("gavel").decide(now).evidence.objective == pytest.approx(level, rel=1e-6)
     steps = np.maximum(1, [each.steps_left for each in now.jobs])
-    duration = max((steps / tau).max(), float(gangs @ (steps / tau)) / total)
+    duration = max((steps / tau).max(), float(gang_gpus @ (steps / tau)) / total)
     assert make_policy("ossp").decide(now).evidence.objective == pytest.approx(duration, rel=1e-6)
     left, best = float(total), 0.0
-    for index in np.argsort(-tau / gangs, kind="stable"):
-        part = min(1.0, left / gangs[index])
-        best, left = best + part * tau[index], left - part * gangs[index]
+    for index in np.argsort(-tau / gang_gpus, kind="stable"):
+        part = min(1.0, left / gang_gpus[index])
+        best, left = best + part * tau[index], left - part * gang_gpus[index]
     assert make_policy("mst").decide(now).evidence.objective == pytest.approx(best, rel=1e-6)
 
 
@@ -300,15 +300,15 @@ def test_las_in_one_and_two_dimensions():
 def test_a_stride_by_width_gives_equal_time_and_a_newcomer_no_arrears():
     policy = make_policy("gandiva-fair", tickets="width")
     attained, rounds = {0: 0.0, 1: 0.0, 2: 0.0}, 60
-    gangs = {0: 4, 1: 2, 2: 2}
+    gang_gpus = {0: 4, 1: 2, 2: 2}
     for number in range(rounds):
-        jobs = [job(place, gpus=gangs[place], attained_s=attained[place]) for place in attained]
+        jobs = [job(place, gpus=gang_gpus[place], attained_s=attained[place]) for place in attained]
         assert policy.due(state(jobs, arrived=0))
         for who in policy.decide(state(jobs, round=number)).rounds[0]:
             attained[who] += 120.0
     # 8 GPUs wanted, 4 there: each runs half the time.
     assert list(attained.values()) == [rounds / 2 * 120.0] * 3
-    newcomer = [job(place, gpus=gangs[place], attained_s=attained[place]) for place in attained] + [job(9, gpus=4)]
+    newcomer = [job(place, gpus=gang_gpus[place], attained_s=attained[place]) for place in attained] + [job(9, gpus=4)]
     ran = []
     for _ in range(6):
         jobs = [replace(each, attained_s=each.attained_s + 120.0 * sum(each.id in r for r in ran)) for each in newcomer]

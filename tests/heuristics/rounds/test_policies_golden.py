@@ -109,14 +109,14 @@ def test_recorded_calls_reach_the_closed_form(policy, name, optimum):
     for call in calls(name):
         decided = make_policy(policy).decide(state_of(call))
         assert decided.evidence.objective == pytest.approx(call[optimum], rel=1e-6)
-        shares, gangs = decided.values[:, 0], np.array(call["scale_factor"])
+        shares, gang_gpus = decided.values[:, 0], np.array(call["scale_factor"])
         rates, steps = np.array(call["throughput"]), np.array(call["steps_remaining"])
-        assert gangs @ shares <= call["num_gpus"] * (1 + 1e-9)
+        assert gang_gpus @ shares <= call["num_gpus"] * (1 + 1e-9)
         # What the shares are worth, from the record alone.
         if policy == "ossp":
             worth = (steps / (rates * shares)).max()
         else:
-            worth = (gangs * shares).min() if policy == "gavel" else rates @ shares
+            worth = (gang_gpus * shares).min() if policy == "gavel" else rates @ shares
         assert worth == pytest.approx(call[optimum], rel=1e-6)
 
 

@@ -70,15 +70,15 @@ def running(policy, now):
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.booleans()), max_size=8), st.integers(0, 20))
 def test_the_fullest_set_is_the_best_of_all_sets(jobs, gpus):
-    gangs, going = [gang for gang, _ in jobs], [goes for _, goes in jobs]
+    gang_gpus, going = [gang for gang, _ in jobs], [goes for _, goes in jobs]
 
     def worth(places):
-        return sum(gangs[place] for place in places), sum(gangs[place] * going[place] for place in places)
+        return sum(gang_gpus[place] for place in places), sum(gang_gpus[place] * going[place] for place in places)
 
-    sets = [places for size in range(len(gangs) + 1) for places in combinations(range(len(gangs)), size)]
-    within = [places for places in sets if sum(gangs[place] for place in places) <= gpus]
+    sets = [places for size in range(len(gang_gpus) + 1) for places in combinations(range(len(gang_gpus)), size)]
+    within = [places for places in sets if sum(gang_gpus[place] for place in places) <= gpus]
     most = max(worth(places) for places in within)
-    assert tuple(fullest(gangs, gpus, going)) == min(places for places in within if worth(places) == most)
+    assert tuple(fullest(gang_gpus, gpus, going)) == min(places for places in within if worth(places) == most)
 
 
 def test_a_job_that_holds_gpus_keeps_them_within_the_filter_and_not_beyond_it():

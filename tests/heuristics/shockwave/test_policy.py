@@ -234,7 +234,7 @@ def packed_windows(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     epochs = rng.integers(1, 12, size=count).astype(float)
     window = ScheduleWindow.from_columns(
-        gangs=rng.integers(1, gpus + 1, size=count), finished_epochs=np.zeros(count), total_epochs=epochs,
+        gang_gpus=rng.integers(1, gpus + 1, size=count), finished_epochs=np.zeros(count), total_epochs=epochs,
         regime_starts=np.arange(count + 1), regime_epochs=epochs, regime_epoch_s=rng.uniform(50.0, 300.0, size=count),
         gpus=gpus, rounds=draw(st.integers(1, 8)),
     )  # fmt: skip
@@ -255,24 +255,24 @@ def test_putting_rounds_in_order_costs_no_job_a_round_and_no_rule(drawn, lead, r
 @given(packed_windows(), st.integers(1, 8))
 def test_exchanges_keep_counts_and_capacity_and_compiled_equals_plain(drawn, lead):
     window, plan, rng = drawn
-    count = len(window.gangs)
+    count = len(window.gang_gpus)
     rank = (
         rng.random(count) < 0.5, rng.uniform(0.0, 20.0, count), rng.uniform(-5.0, 20.0, count),
         rng.uniform(0.0, 3.0, count), rng.uniform(0.1, 3.0, count), 0.8,
     )  # fmt: skip
     compiled, plain = np.array(plan.grants), np.array(plan.grants)
-    advance(compiled, lead, window.gangs, window.gpus, *rank)
-    advance.py_func(plain, lead, window.gangs, window.gpus, *rank)
+    advance(compiled, lead, window.gang_gpus, window.gpus, *rank)
+    advance.py_func(plain, lead, window.gang_gpus, window.gpus, *rank)
     assert (compiled == plain).all()
     assert (compiled.sum(axis=1) == plan.rounds_granted).all()
-    assert (window.gangs @ compiled <= window.gpus).all()
+    assert (window.gang_gpus @ compiled <= window.gpus).all()
     counts = [np.array(plan.rounds_granted) for _ in range(2)]
     steps = min(lead, window.rounds)
-    given_first = serve(counts[0], steps, window.rounds, window.gangs, window.gpus, *rank)
-    assert (given_first == serve.py_func(counts[1], steps, window.rounds, window.gangs, window.gpus, *rank)).all()
+    given_first = serve(counts[0], steps, window.rounds, window.gang_gpus, window.gpus, *rank)
+    assert (given_first == serve.py_func(counts[1], steps, window.rounds, window.gang_gpus, window.gpus, *rank)).all()
     assert (counts[0] == plan.rounds_granted - given_first.sum(axis=1)).all()
     assert (counts[0] >= 0).all()
-    assert (window.gangs @ given_first <= window.gpus).all()
+    assert (window.gang_gpus @ given_first <= window.gpus).all()
 
 
 def test_ranks_by_hand():

@@ -146,7 +146,7 @@ def test_what_is_not_known_is_said_with_what_is(tmp_path):
     profiles = Profiles.read(folder(tmp_path), cluster="east")
     with pytest.raises(eq.InvalidInput, match="model = 'BERT': no throughput in profiles 'east', which have LM"):
         profiles.steps_per_s("BERT", 10, 1)
-    with pytest.raises(eq.InvalidInput, match=re.escape("batch_size, num_gpus = (40, 1): no throughput of LM")):
+    with pytest.raises(eq.InvalidInput, match=re.escape("batch_size, gang_gpus = (40, 1): no throughput of LM")):
         profiles.steps_per_s("LM", 40, 1)  # the file's rate of 0 says that it was not measured
     with pytest.raises(eq.InvalidInput, match=re.escape("have (10, 1), (20, 1)")):
         profiles.epoch_s("LM", 10, 2)

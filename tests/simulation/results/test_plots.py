@@ -64,16 +64,16 @@ def test_a_schedule_shows_each_job_with_its_time_and_its_gpus(results):
         ends, starts = result.rounds["end_s"].to_numpy(), result.rounds["start_s"].to_numpy()
         picture = schedule_picture(result)
         drawn = {title: area(each.get("d")) for each, title in shapes(picture, "path")}
-        gangs = dict(zip(result.jobs["job_id"], result.jobs["gpus"], strict=True))
+        gang_gpus = dict(zip(result.jobs["job_id"], result.jobs["gpus"], strict=True))
         whole = GPUS * ends[-1]
         pixels = (540 - 46 - 10) * (270 - 26 - 42)
-        for name, gang in gangs.items():
+        for name, gang in gang_gpus.items():
             ran = [index for index, names in enumerate(result.schedule) if name in names]
             expected = gang * float((ends[ran] - starts[ran]).sum()) / whole
             # Each edge is rounded to a tenth of a pixel.
             slack = 0.1 * len(ran) * (gang * 202 / GPUS + 1 + 484 * 120 / ends[-1])
             assert drawn[f"job {name}"] == pytest.approx(expected * pixels, abs=slack)
-        assert len(drawn) == len(gangs)
+        assert len(drawn) == len(gang_gpus)
 
 
 def test_the_rows_are_the_gpus_that_the_engine_gave(results):
@@ -81,10 +81,10 @@ def test_the_rows_are_the_gpus_that_the_engine_gave(results):
         table = held_gpus(result.stretches, GPUS, result.levels.start_s)
         busy = result.rounds["gpus_busy"].to_numpy()
         assert np.array_equal((table >= 0).sum(axis=1), busy)
-        gangs = result.jobs["gpus"].to_numpy()
+        gang_gpus = result.jobs["gpus"].to_numpy()
         for row, names in zip(table, result.schedule, strict=True):
             assert {result.trace.job_id[place] for place in row[row >= 0]} == set(names)
-            assert all((row == place).sum() == gangs[place] for place in row[row >= 0])
+            assert all((row == place).sum() == gang_gpus[place] for place in row[row >= 0])
 
 
 def test_gpus_of_several_types_stand_one_type_above_the_other():

@@ -110,7 +110,7 @@ def test_figures_of_some_jobs_are_those_of_their_rows():
     everyone = result.of(np.ones(len(TRACE), dtype=bool))
     for name in ("makespan_s", "avg_jct_s", "worst_ftf", "unfair_pct", "utilisation"):
         assert everyone[name] == result.metrics[name]
-    wide = TRACE.num_gpus > 1
+    wide = TRACE.gang_gpus > 1
     jobs = result.jobs[wide]
     some = result.of(wide)
     assert some["median_jct_s"] == np.median(jobs["jct_s"])

@@ -28,19 +28,19 @@ from equipoise.simulation import (
 from equipoise.simulation.rounds.job import RoundProgress
 
 
-def profiles(rate=1.0, gangs=(1, 2, 4), sizes=(10, 20, 40), **other) -> Profiles:
+def profiles(rate=1.0, gang_gpus=(1, 2, 4), sizes=(10, 20, 40), **other) -> Profiles:
     """One model, 100 samples an epoch, the same rate in steps at every size."""
-    rates = {("m", size, gang): rate for size in sizes for gang in gangs}
+    rates = {("m", size, gang): rate for size in sizes for gang in gang_gpus}
     return Profiles(name="flat", rates=rates, dataset_sizes={"m": 100}, max_batch_sizes={"m": 40}, **other)
 
 
-def trace(steps, arrivals=None, gangs=None, modes=None, ids=None) -> Trace:
+def trace(steps, arrivals=None, gang_gpus=None, modes=None, ids=None) -> Trace:
     count = len(steps)
     return Trace(
         job_id=ids or list("abcdefgh"[:count]),
         model=["m"] * count,
         batch_size=np.full(count, 10),
-        num_gpus=np.array(gangs or [1] * count),
+        gang_gpus=np.array(gang_gpus or [1] * count),
         mode=modes or ["static"] * count,
         total_steps=np.array(steps),
         arrival_s=np.array(arrivals or [0.0] * count),
@@ -120,7 +120,7 @@ def test_a_share_of_nothing_gets_only_idle_gpus():
 
 def test_wide_job_that_does_not_fit_is_passed_over():
     shares = Fixed(lambda state: Shares(np.array([[0.5], [0.9], [0.4]])))
-    run = simulate_rounds(trace([120] * 3, gangs=[2, 2, 1]), shares, gpus=3, profiles=profiles())
+    run = simulate_rounds(trace([120] * 3, gang_gpus=[2, 2, 1]), shares, gpus=3, profiles=profiles())
     assert run.schedule[0] == ("b", "c")
 
 
@@ -221,14 +221,16 @@ def test_each_gpu_type_has_its_own_priorities():
 
 
 def test_a_type_that_cannot_run_a_job_is_never_given():
-    both = {"v": profiles(), "k": profiles(gangs=(2,))}
+    both = {"v": profiles(), "k": profiles(gang_gpus=(2,))}
     told = []
 
     def shares(state):
         told.append(state.rates.tolist())
         return Shares(np.ones(state.rates.shape))
 
-    run = simulate_rounds(trace([240, 240, 240], gangs=[1, 1, 2]), Fixed(shares), gpus={"v": 1, "k": 2}, profiles=both)
+    run = simulate_rounds(
+        trace([240, 240, 240], gang_gpus=[1, 1, 2]), Fixed(shares), gpus={"v": 1, "k": 2}, profiles=both
+    )
     assert told[0] == [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
     types = run.runs.groupby("job_id")["gpu_type"].unique()
     assert {job: list(kinds) for job, kinds in types.items()} == {"a": ["v"], "b": ["v"], "c": ["k"]}
@@ -410,14 +412,14 @@ class Never(Fixed):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"gpus": 3}, r"num_gpus\[1\] = 4: job 'b' is wider than the cluster has 3"),
-        ({"gpus": {"v": 3, "k": 2}}, r"num_gpus\[1\] = 4: .*the cluster has 3 of one type"),
+        ({"gpus": 3}, r"gang_gpus\[1\] = 4: job 'b' is wider than the cluster has 3"),
+        ({"gpus": {"v": 3, "k": 2}}, r"gang_gpus\[1\] = 4: .*the cluster has 3 of one type"),
         ({"gpus": 0}, "gpus = 0: at least 1"),
         ({"gpus": {"v": 8, "k": 0}}, r"gpus\[k\] = 0"),
         ({"gpus": {}}, "gpus"),
         ({"gpus": {3: 4}}, "gpus = 3: a GPU type must have a name"),
         ({"gpus": 2.5}, "gpus = 2.5: must be a whole number"),
-        ({"profiles": profiles(gangs=(1, 2))}, r"batch_size, num_gpus\[1\]"),
+        ({"profiles": profiles(gang_gpus=(1, 2))}, r"batch_size, gang_gpus\[1\]"),
         ({"profiles": {"gpu": profiles(), "tpu": profiles()}}, "profiles = 'tpu': no such GPU type"),
         ({"profiles": {}}, "profiles = 'gpu': no Profiles"),
         ({"profiles": None}, "profiles = 'NoneType'"),
@@ -427,7 +429,7 @@ class Never(Fixed):
     ],
 )
 def test_bad_arguments_are_refused_before_anything_runs(change, match):
-    given = {"trace": trace([10, 10], gangs=[1, 4]), "policy": Never(), "gpus": 8, "profiles": profiles(), **change}
+    given = {"trace": trace([10, 10], gang_gpus=[1, 4]), "policy": Never(), "gpus": 8, "profiles": profiles(), **change}
     with pytest.raises(InvalidInput, match=match):
         simulate_rounds(given.pop("trace"), given.pop("policy"), **given)
 
@@ -449,7 +451,7 @@ def test_unknown_model_and_unreachable_sizes():
 
 def test_a_trace_from_a_file_names_line_and_column(tmp_path):
     path = tmp_path / "jobs.csv"
-    write_shockwave(trace([10, 10], gangs=[1, 4]), path)
+    write_shockwave(trace([10, 10], gang_gpus=[1, 4]), path)
     with pytest.raises(InvalidInput, match=r"scale_factor.*jobs.csv, line 3"):
         simulate_rounds(Trace.read(path), Never(), gpus=2, profiles=profiles())
 
@@ -469,7 +471,7 @@ def test_a_trace_from_a_file_names_line_and_column(tmp_path):
     ],
 )
 def test_impossible_answers_name_the_policy(answer, match):
-    jobs = trace([10, 10, 10], gangs=[1, 2, 1], arrivals=[0.0, 0.0, 500.0])
+    jobs = trace([10, 10, 10], gang_gpus=[1, 2, 1], arrivals=[0.0, 0.0, 500.0])
     with pytest.raises(InvalidInput, match=match):
         simulate_rounds(jobs, Fixed(answer), gpus=2, profiles=profiles())
 

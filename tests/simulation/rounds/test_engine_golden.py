@@ -69,8 +69,8 @@ class EventShares:
     def decide(self, state):
         self.calls.append((state.time_s, [job.id for job in state.jobs]))
         share = state.total_gpus / len(state.jobs)
-        gangs = state.gangs if self.width_matters else np.ones(len(state.jobs))
-        return Shares(np.minimum(1.0, share / gangs)[:, None])
+        gang_gpus = state.gang_gpus if self.width_matters else np.ones(len(state.jobs))
+        return Shares(np.minimum(1.0, share / gang_gpus)[:, None])
 
 
 @pytest.mark.parametrize("name", NAMES)

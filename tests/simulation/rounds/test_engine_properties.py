@@ -71,7 +71,7 @@ def traces(draw):
         job_id=draw(st.permutations([*range(count - 1), "last"])),
         model=model,
         batch_size=np.array(size),
-        num_gpus=np.array(gang),
+        gang_gpus=np.array(gang),
         mode=mode,
         total_steps=np.array(steps),
         arrival_s=np.array(arrival),
@@ -93,7 +93,7 @@ cases = st.tuples(traces(), st.sampled_from(CLUSTERS), st.integers(0, 99), st.bo
 def test_gangs_are_whole_and_no_gpu_is_given_twice(case):
     trace, cluster, *_ = case
     run, _ = played(*case)
-    width = dict(zip(trace.job_id, trace.num_gpus.tolist(), strict=True))
+    width = dict(zip(trace.job_id, trace.gang_gpus.tolist(), strict=True))
     for _, rows in run.runs.groupby("round"):
         assert rows["job_id"].is_unique
         for kind, held in rows.groupby("gpu_type"):
@@ -116,7 +116,7 @@ def test_no_job_is_lost_and_time_goes_on(case):
     assert (rounds["end_s"] >= rounds["start_s"]).all()
     assert (rounds["start_s"].to_numpy()[1:] >= rounds["end_s"].to_numpy()[:-1]).all()
     assert rounds["ended"].sum() == rounds["arrived"].sum() == len(trace)
-    busy_s = (run.run_s * trace.num_gpus).sum()
+    busy_s = (run.run_s * trace.gang_gpus).sum()
     assert busy_s <= sum(cluster.values()) * (rounds["end_s"] - rounds["start_s"]).sum() * (1 + 1e-12)
     assert (run.runs["run_s"] + run.runs["restart_s"] <= 120.0 + 1e-9).all()
 
@@ -170,7 +170,7 @@ def test_what_a_policy_is_told_of_the_past_adds_up(case):
     trace = case[0]
     run, policy = played(*case)
     arrival_s = dict(zip(trace.job_id, trace.arrival_s.tolist(), strict=True))
-    most = max(1.0, trace.num_gpus.sum() / run.gpus)
+    most = max(1.0, trace.gang_gpus.sum() / run.gpus)
     for _, time_s, jobs in policy.seen:
         for job in jobs:  # JobState itself checks regimes, epochs and future against each other
             assert abs(job.attained_s + job.waiting_s - (time_s - arrival_s[job.id])) < 1e-6

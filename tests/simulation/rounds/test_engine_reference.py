@@ -59,7 +59,7 @@ def plain(trace, counts, profiles, answer, interval_s, limit_s):
         return 2 * job.size if max(asked) > job.size < largest else job.size
 
     coming = [
-        Job(i, int(trace.num_gpus[i]), float(trace.arrival_s[i]), int(trace.batch_size[i]), int(trace.batch_size[i]),
+        Job(i, int(trace.gang_gpus[i]), float(trace.arrival_s[i]), int(trace.batch_size[i]), int(trace.batch_size[i]),
             int(trace.total_steps[i]))
         for i in range(len(trace))
     ]  # fmt: skip
@@ -180,17 +180,17 @@ def test_both_engines_agree_to_the_last_bit(seed, num_jobs, counts, levels, gap_
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 1)), unique_by=lambda run: run[0]), max_size=6))
 def test_leases_keep_what_it_can_and_takes_the_lowest_otherwise(rounds):
-    gangs = (4, 2, 2, 1, 1, 3)
+    gang_gpus = (4, 2, 2, 1, 1, 3)
     leases, before = GpuLeases((8, 8)), {}
     for wanted in rounds:
         runs, used = [], [0, 0]
         for job, kind in wanted:
-            if used[kind] + gangs[job] <= 8:
-                runs.append((job, kind, gangs[job]))
-                used[kind] += gangs[job]
+            if used[kind] + gang_gpus[job] <= 8:
+                runs.append((job, kind, gang_gpus[job]))
+                used[kind] += gang_gpus[job]
         answer = leases.assign(runs)
         taken, now = [set(), set()], {}
-        for width in sorted(set(gangs), reverse=True):
+        for width in sorted(set(gang_gpus), reverse=True):
             keep = [r for r in runs if r[2] == width and before.get(r[0], (None,))[0] == r[1]]
             keep = [r for r in keep if not set(before[r[0]][1]) & taken[r[1]]]
             for job, kind, _ in keep:

@@ -14,7 +14,7 @@ GOOD = {
     "job_id": ["a", "b"],
     "model": ["LM", "ResNet-18"],
     "batch_size": [10, 32],
-    "num_gpus": [1, 2],
+    "gang_gpus": [1, 2],
     "mode": ["static", "gns"],
     "total_steps": [100, 200],
     "arrival_s": [0.0, 1.5],
@@ -36,9 +36,9 @@ GOOD = {
         ("model", "LM", "model = 'LM': must be a sequence of names"),
         ("batch_size", [10, 0], r"batch_size\[1\] = 0: at least 1"),
         ("batch_size", [10, 1.5], r"batch_size\[1\] = 1.5: must be a whole number"),
-        ("num_gpus", [0, 2], r"num_gpus\[0\] = 0: at least 1"),
-        ("num_gpus", [1, -2], r"num_gpus\[1\] = -2: at least 1"),
-        ("num_gpus", ["1", "2"], r"num_gpus\[0\] = '1': must be a number"),
+        ("gang_gpus", [0, 2], r"gang_gpus\[0\] = 0: at least 1"),
+        ("gang_gpus", [1, -2], r"gang_gpus\[1\] = -2: at least 1"),
+        ("gang_gpus", ["1", "2"], r"gang_gpus\[0\] = '1': must be a number"),
         ("mode", ["static", "sometimes"], r"mode\[1\] = 'sometimes': must be one of static, accordion, gns"),
         ("total_steps", [100, 0], r"total_steps\[1\] = 0: at least 1"),
         ("arrival_s", [0.0, -1.0], r"arrival_s\[1\] = -1.0: at least 0"),
@@ -52,7 +52,7 @@ GOOD = {
         ("schedule", [((10, 3),), ()], r"schedule\[1\] = .*must not be empty"),
         ("schedule", [((10, 3),), ((64, 4),)], r"schedule\[1, 0\] = 64: must start at the job's batch size, 32"),
         ("schedule", [((10, 3),), ((32, 0), (64, 4))], r"schedule\[1, 0\] = .*at least 1"),
-        ("min_gpus", [1, 3], r"min_gpus\[1\] = 3: more than the job's num_gpus, 2"),
+        ("min_gpus", [1, 3], r"min_gpus\[1\] = 3: more than the job's gang_gpus, 2"),
         ("min_gpus", [0, 1], r"min_gpus\[0\] = 0: at least 1"),
         ("duration_s", [1.0, 0.0], r"duration_s\[1\] = 0.0: must be greater than 0"),
         ("duration_s", [1.0], "duration_s has length 1, job_id has length 2"),
@@ -89,7 +89,7 @@ def test_frame_has_one_row_per_job():
     frame = Trace(**GOOD).to_frame()
     assert frame["job_id"].tolist() == ["a", "b"]
     assert frame["schedule"].tolist() == ["10x3", "32x1 64x3"]
-    assert frame["num_gpus"].tolist() == [1, 2]
+    assert frame["gang_gpus"].tolist() == [1, 2]
 
 
 def test_importing_the_folder_loads_neither_pandas_nor_scipy():
@@ -151,15 +151,15 @@ def test_a_state_without_a_known_future_is_a_state():
 
 def test_what_durations_give_are_the_steps():
     exact = {"duration_s": [0.2, 90.6], "size_s": [0.25, 150.5], "min_gpus": [1, 2]}
-    trace = Trace(job_id=[0, 1], model=["a", "b"], num_gpus=[1, 2], arrival_s=[0.0, 1.0], **exact)
+    trace = Trace(job_id=[0, 1], model=["a", "b"], gang_gpus=[1, 2], arrival_s=[0.0, 1.0], **exact)
     assert trace.total_steps.tolist() == [1, 182]
     assert trace.batch_size.tolist() == [1, 1]
     assert trace.mode == ("static", "static")
     last = trace.select([1])
     assert (last.duration_s.tolist(), last.size_s.tolist(), last.min_gpus.tolist()) == ([90.6], [150.5], [2])
     assert trace.to_frame()[list(exact)].to_dict("list") == exact
-    bare = Trace(job_id=[0], model=["a"], num_gpus=[4], arrival_s=[0.0], total_steps=[9])
+    bare = Trace(job_id=[0], model=["a"], gang_gpus=[4], arrival_s=[0.0], total_steps=[9])
     assert (bare.min_gpus.tolist(), bare.duration_s, bare.size_s) == ([1], None, None)
     assert not set(exact) & set(bare.to_frame())
-    with pytest.raises(eq.InvalidInput, match="duration_s has length 1, num_gpus has length 2"):
-        Trace(job_id=[0, 1], model=["a", "b"], num_gpus=[1, 2], arrival_s=[0.0, 1.0], duration_s=[3.0])
+    with pytest.raises(eq.InvalidInput, match="duration_s has length 1, gang_gpus has length 2"):
+        Trace(job_id=[0, 1], model=["a", "b"], gang_gpus=[1, 2], arrival_s=[0.0, 1.0], duration_s=[3.0])

@@ -46,7 +46,7 @@ def test_steps_are_gpu_seconds_and_epochs_seconds(tmp_path):
     assert trace.model == ("LM on 1 GPU", "LM on 4 GPUs", "VGG on 1 GPU")
     assert trace.total_steps.tolist() == [600, 360, 33]
     assert trace.arrival_s.tolist() == [0.0, 5.5, 9.0]
-    assert trace.num_gpus.tolist() == [1, 4, 1]
+    assert trace.gang_gpus.tolist() == [1, 4, 1]
     assert set(trace.mode) == {"static"}
     assert exclusive_s(trace, profiles).tolist() == [600.0, 90.0, 33.0]
     for model, gang in (("LM on 1 GPU", 1), ("LM on 4 GPUs", 4)):
@@ -79,7 +79,7 @@ def test_isolated_times_are_the_durations(tmp_path_factory, jobs):
     durations = np.array([job[0] for job in jobs])
     assert np.all(np.abs(exclusive_s(trace, profiles) - np.maximum(durations, 1.0)) <= 0.5)
     assert trace.arrival_s.tolist() == [job[1] for job in jobs]
-    assert trace.num_gpus.tolist() == [job[2] for job in jobs]
+    assert trace.gang_gpus.tolist() == [job[2] for job in jobs]
 
 
 @given(st.floats(1.0, 5e6), st.sampled_from([("LM", 10, 2), ("ResNet-18", 64, 8), ("Recommendation", 512, 1)]))
@@ -201,7 +201,7 @@ def test_every_way_of_reading_takes_the_format_by_its_header(tmp_path):
     packed = tmp_path / "jobs.csv.gz"
     packed.write_bytes(gzip.compress(write(tmp_path, LINES).read_bytes()))
     assert Trace.read(packed).to_frame().equals(trace.to_frame())
-    assert "(jobs.csv.gz, line 3)" in str(Trace.read(packed).locate(eq.InvalidInput("num_gpus", 4, "no", index=1)))
+    assert "(jobs.csv.gz, line 3)" in str(Trace.read(packed).locate(eq.InvalidInput("gang_gpus", 4, "no", index=1)))
 
 
 @pytest.mark.parametrize("cut", [0, 4, 25])
@@ -248,5 +248,5 @@ def test_a_published_trace_is_read_with_measured_rates(tmp_path):
     assert len(trace) > 5
     own, own_profiles = read_durations(path)
     wanted = exclusive_s(own.select(known), own_profiles)
-    epoch_s = [profiles.epoch_s(*job) for job in zip(trace.model, trace.batch_size, trace.num_gpus, strict=True)]
+    epoch_s = [profiles.epoch_s(*job) for job in zip(trace.model, trace.batch_size, trace.gang_gpus, strict=True)]
     assert np.all(np.abs(exclusive_s(trace, profiles) - wanted) <= np.array(epoch_s) / 2 + 0.5)

@@ -44,15 +44,15 @@ def test_a_fault_found_later_is_located_by_the_job_position(tmp_path):
     # A blank line and a line break within quotes: positions are not lines.
     path = write(tmp_path, [LINES[0], "", '"b\nb",LM,20,2,static,100,5', LINES[2]])
     trace = Trace.read(path)
-    error = trace.locate(eq.InvalidInput("num_gpus", 4, "wider than the cluster", index=2))
+    error = trace.locate(eq.InvalidInput("gang_gpus", 4, "wider than the cluster", index=2))
     assert str(error) == "scale_factor = 4: wider than the cluster (jobs.csv, line 6)"
-    error = trace.select([2]).locate(eq.InvalidInput("batch_size, num_gpus", (10, 4), "no rate", index=0))
+    error = trace.select([2]).locate(eq.InvalidInput("batch_size, gang_gpus", (10, 4), "no rate", index=0))
     assert str(error) == "batch_size, scale_factor = (10, 4): no rate (jobs.csv, line 6)"
 
 
 @pytest.mark.parametrize(
     ("field", "column"),
-    [("model", "job_type"), ("batch_size", "job_type"), ("num_gpus", "scale_factor"), ("arrival_s", "arrival_time")],
+    [("model", "job_type"), ("batch_size", "job_type"), ("gang_gpus", "scale_factor"), ("arrival_s", "arrival_time")],
 )
 def test_columns_of_the_other_format_have_its_names(tmp_path, field, column):
     trace = Trace.read(write(tmp_path, [GAVEL.format(gang=1), "", GAVEL.format(gang=2)], header=None))

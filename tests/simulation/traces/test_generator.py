@@ -15,9 +15,9 @@ N = 20_000
 def gpu_hours(trace: Trace, profiles: Profiles) -> np.ndarray:
     rates = [
         profiles.steps_per_s(*each)
-        for each in zip(trace.model, trace.batch_size.tolist(), trace.num_gpus.tolist(), strict=True)
+        for each in zip(trace.model, trace.batch_size.tolist(), trace.gang_gpus.tolist(), strict=True)
     ]
-    return trace.total_steps / np.array(rates) * trace.num_gpus / 3600
+    return trace.total_steps / np.array(rates) * trace.gang_gpus / 3600
 
 
 def close(count: int, probability: float, total: int = N) -> bool:
@@ -40,7 +40,7 @@ def test_job_sizes_fall_into_the_classes_of_the_paper(drawn):
 
 def test_gangs_and_modes_come_at_their_probabilities(drawn):
     for gang, probability in zip((1, 2, 4, 8), (0.6, 0.3, 0.09, 0.01), strict=True):
-        assert close(int((drawn.num_gpus == gang).sum()), probability)
+        assert close(int((drawn.gang_gpus == gang).sum()), probability)
     for mode in ("static", "accordion", "gns"):
         assert close(drawn.mode.count(mode), 1 / 3)
 
@@ -65,7 +65,7 @@ def test_arrivals_are_poisson(drawn):
 def test_epochs_and_schedules_are_those_of_the_profiles(drawn):
     profiles = Profiles.builtin()
     for index in range(0, N, 97):
-        model, size, gpus = drawn.model[index], int(drawn.batch_size[index]), int(drawn.num_gpus[index])
+        model, size, gpus = drawn.model[index], int(drawn.batch_size[index]), int(drawn.gang_gpus[index])
         epochs = profiles.total_epochs(model, size, int(drawn.total_steps[index]))
         assert drawn.total_epochs[index] == epochs
         assert drawn.schedule[index] == profiles.schedule(model, size, gpus, drawn.mode[index], epochs)
@@ -98,7 +98,7 @@ def test_arguments_are_obeyed():
     hours = gpu_hours(trace, Profiles.builtin())
     assert (trace.arrival_s == 0.0).all()
     assert set(trace.mode) == {"gns"}
-    assert set(trace.num_gpus.tolist()) == {4}
+    assert set(trace.gang_gpus.tolist()) == {4}
     assert hours.min() >= 0.999
     assert hours.max() <= 2.001
 

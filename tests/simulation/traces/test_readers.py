@@ -30,7 +30,7 @@ def test_shockwave_columns(tmp_path):
     assert trace.job_id == (0, "x")
     assert trace.model == ("LM", "ResNet-18")
     assert trace.batch_size.tolist() == [10, 32]
-    assert trace.num_gpus.tolist() == [2, 1]
+    assert trace.gang_gpus.tolist() == [2, 1]
     assert trace.mode == ("gns", "static")
     assert trace.total_steps.tolist() == [100, 7]
     assert trace.arrival_s.tolist() == [3.5, 0.0]
@@ -133,7 +133,7 @@ def test_gavel_ten_columns(tmp_path):
     assert trace.job_id == (0, 1)
     assert trace.model == ("ResNet-18", "A3C")
     assert trace.batch_size.tolist() == [64, 4]
-    assert trace.num_gpus.tolist() == [2, 1]
+    assert trace.gang_gpus.tolist() == [2, 1]
     assert trace.mode == ("static", "static")
     assert trace.total_steps.tolist() == [4500, 9]
     assert trace.weight.tolist() == [1.0, 2.0]
@@ -144,7 +144,7 @@ def test_gavel_ten_columns(tmp_path):
 def test_gavel_twelve_columns(tmp_path):
     trace = Trace.read(write(tmp_path, LONG + "\n"))
     assert (trace.model, trace.batch_size.tolist(), trace.mode) == (("LM",), [10], ("gns",))
-    assert (trace.weight.tolist(), trace.arrival_s.tolist(), trace.num_gpus.tolist()) == ([2.5], [55.5], [1])
+    assert (trace.weight.tolist(), trace.arrival_s.tolist(), trace.gang_gpus.tolist()) == ([2.5], [55.5], [1])
 
 
 @pytest.mark.parametrize(
@@ -206,6 +206,6 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
 def test_the_published_trace():
     trace = Trace.read(DATA / "trace_120.csv")
     assert len(trace) == 120
-    assert sorted(set(trace.num_gpus.tolist())) == [1, 2, 4]
+    assert sorted(set(trace.gang_gpus.tolist())) == [1, 2, 4]
     assert trace.arrival_s[-1] == trace.arrival_s.max()
     assert trace.schedule[1] == ((32, 28), (256, 64))

@@ -27,10 +27,10 @@ def draw(rng, jobs=None, types=None):
 
 
 def problems(rng):
-    rates, gangs, gpus = draw(rng)
-    yield eq.MaxMinFairness(rates, gangs, gpus, rng.uniform(0.5, 2.0, len(gangs)), bool(rng.random() < 0.5))
-    yield eq.MaxSumThroughput(rates, gangs, gpus)
-    yield eq.MinTotalDuration(rates, rng.uniform(1.0, 9.0, len(gangs)), gangs, gpus)
+    rates, gang_gpus, gpus = draw(rng)
+    yield eq.MaxMinFairness(rates, gang_gpus, gpus, rng.uniform(0.5, 2.0, len(gang_gpus)), bool(rng.random() < 0.5))
+    yield eq.MaxSumThroughput(rates, gang_gpus, gpus)
+    yield eq.MinTotalDuration(rates, rng.uniform(1.0, 9.0, len(gang_gpus)), gang_gpus, gpus)
 
 
 def solved(problem, rel_gap=1e-9):
@@ -49,7 +49,7 @@ def furthest_optimum(problem, direction, least):
     jobs, types = problem.rates.shape
     worth = problem.rates if isinstance(problem, eq.MaxSumThroughput) else problem.worth
     each = np.kron(np.eye(jobs), np.ones(types))
-    capacity = np.vstack([(problem.gangs[:, None] * (np.arange(types) == k)).ravel() for k in range(types)])
+    capacity = np.vstack([(problem.gang_gpus[:, None] * (np.arange(types) == k)).ravel() for k in range(types)])
     need = -worth.ravel()[None, :] if np.ndim(least) == 0 else -each * worth.ravel()
     size = np.abs(need).max(axis=1)  # rows of one size: the solver's tolerance is absolute
     return linprog(
@@ -90,7 +90,7 @@ def lexicographic(problem):
     worth, jobs = problem.worth, problem.num_jobs
     types = problem.num_types
     each = np.kron(np.eye(jobs), np.ones(types))
-    capacity = np.vstack([(problem.gangs[:, None] * (np.arange(types) == k)).ravel() for k in range(types)])
+    capacity = np.vstack([(problem.gang_gpus[:, None] * (np.arange(types) == k)).ravel() for k in range(types)])
     limits = np.concatenate([np.ones(jobs), problem.gpus])
     bounds = [(0.0, 1.0 if rate > 0 else 0.0) for rate in problem.rates.ravel()]
     floor, fixed = np.zeros(jobs), np.zeros(jobs, dtype=bool)
@@ -120,13 +120,13 @@ def lexicographic(problem):
 @pytest.mark.parametrize("seed", range(12))
 def test_water_filling_is_the_lexicographic_optimum(seed):
     rng = np.random.default_rng(seed)
-    rates, gangs, gpus = draw(rng, jobs=int(rng.integers(2, 7)))
-    problem = eq.MaxMinFairness(rates, gangs, gpus, water_filling=True)
+    rates, gang_gpus, gpus = draw(rng, jobs=int(rng.integers(2, 7)))
+    problem = eq.MaxMinFairness(rates, gang_gpus, gpus, water_filling=True)
     result = solved(problem)
     levels = problem.levels(result.plan.shares)
     assert levels == pytest.approx(lexicographic(problem), rel=1e-4)
     assert problem.shortfall(result.plan) <= 1e-9
-    assert levels.min() == pytest.approx(solved(eq.MaxMinFairness(rates, gangs, gpus)).objective, rel=1e-9)
+    assert levels.min() == pytest.approx(solved(eq.MaxMinFairness(rates, gang_gpus, gpus)).objective, rel=1e-9)
 
 
 def rises(problem, levels):
@@ -145,9 +145,9 @@ def test_no_job_is_held_that_can_rise(seed):
     jobs, types = int(rng.integers(20, 81)), int(rng.integers(6, 13))
     rates = rng.uniform(0.5, 4.0, (jobs, types)) * (rng.random((jobs, types)) > 0.3)
     rates[np.arange(jobs), rng.integers(0, types, jobs)] += rates.max(axis=1) == 0
-    gangs = rng.choice([1, 2, 4, 8], jobs)
+    gang_gpus = rng.choice([1, 2, 4, 8], jobs)
     gpus = rng.integers(1, max(2, int(jobs * rng.choice([0.1, 0.3, 0.8])) + 1), types)
-    problem = eq.MaxMinFairness(rates, gangs, gpus, 10 ** rng.uniform(-1.5, 1.5, jobs), water_filling=True)
+    problem = eq.MaxMinFairness(rates, gang_gpus, gpus, 10 ** rng.uniform(-1.5, 1.5, jobs), water_filling=True)
     result = eq.solve(problem, "share_prices", rel_gap=1e-4)
     result.require_optimal()
     levels = problem.levels(result.plan.shares)
@@ -161,14 +161,14 @@ def test_no_job_is_held_that_can_rise(seed):
 @given(seed=st.integers(0, 10**6))
 def test_whatever_the_prices_no_job_rises_above_its_proved_level(seed):
     rng = np.random.default_rng(seed)
-    rates, gangs, gpus = draw(rng)
-    weights = 10 ** rng.uniform(-1.5, 1.5, len(gangs))
-    problem = eq.MaxMinFairness(rates, gangs, gpus, weights, water_filling=True)
+    rates, gang_gpus, gpus = draw(rng)
+    weights = 10 ** rng.uniform(-1.5, 1.5, len(gang_gpus))
+    problem = eq.MaxMinFairness(rates, gang_gpus, gpus, weights, water_filling=True)
     best = eq.solve(problem, "share_prices").plan
     drawn = rng.random((2, len(gpus))) * 10.0 ** rng.integers(-14, 1, (2, len(gpus)))  # some are like rounding
     for shares, prices in (
         (best.shares, np.vstack([drawn, best.level_prices + 1e-12 * drawn[:1]])),
-        (best.shares * rng.uniform(0.5, 1.0, (len(gangs), 1)), best.level_prices),
+        (best.shares * rng.uniform(0.5, 1.0, (len(gang_gpus), 1)), best.level_prices),
         (problem.isolated_shares * problem.runnable, drawn),
     ):
         plan = eq.GpuShares(shares, level_prices=prices)
@@ -203,27 +203,27 @@ def test_no_general_backend_takes_water_filling_for_less():
 def test_relations_between_problems(seed):
     rng = np.random.default_rng(seed)
     for problem in problems(rng):
-        rates, gangs, gpus = problem.rates, problem.gangs, problem.gpus
+        rates, gang_gpus, gpus = problem.rates, problem.gang_gpus, problem.gpus
         extra = {
             name: getattr(problem, name) for name in ("weights", "agnostic", "steps") if hasattr(problem, name)
         }  # fmt: skip
 
-        def made(rates, gangs, gpus, jobs=slice(None), scale=1.0, problem=problem, extra=extra):
+        def made(rates, gang_gpus, gpus, jobs=slice(None), scale=1.0, problem=problem, extra=extra):
             data = {k: v[jobs] if np.ndim(v) else v for k, v in extra.items()}
-            return solved(type(problem)(rates=rates * scale, gangs=gangs, gpus=gpus, **data))
+            return solved(type(problem)(rates=rates * scale, gang_gpus=gang_gpus, gpus=gpus, **data))
 
         base = solved(problem)
         factor = {eq.MaxMinFairness: 1.0, eq.MaxSumThroughput: 1000.0, eq.MinTotalDuration: 0.001}[type(problem)]
-        faster = made(rates, gangs, gpus, scale=1000.0)  # the shares are the same, whatever a step is
+        faster = made(rates, gang_gpus, gpus, scale=1000.0)  # the shares are the same, whatever a step is
         assert faster.objective == pytest.approx(factor * base.objective, rel=1e-9)
         assert faster.plan.shares == pytest.approx(base.plan.shares, abs=1e-6)
-        order = rng.permutation(len(gangs))
-        turned = made(rates[order], gangs[order], gpus, jobs=order)
+        order = rng.permutation(len(gang_gpus))
+        turned = made(rates[order], gang_gpus[order], gpus, jobs=order)
         assert turned.plan.shares == pytest.approx(base.plan.shares[order], abs=1e-6)
-        twice = np.tile(np.arange(len(gangs)), 2)
-        double = made(rates[twice], gangs[twice], 2 * gpus, jobs=twice)
+        twice = np.tile(np.arange(len(gang_gpus)), 2)
+        double = made(rates[twice], gang_gpus[twice], 2 * gpus, jobs=twice)
         assert double.plan.shares == pytest.approx(base.plan.shares[twice], abs=1e-6)
-        useless = made(np.column_stack([rates, np.zeros(len(gangs))]), gangs, np.append(gpus, 3))
+        useless = made(np.column_stack([rates, np.zeros(len(gang_gpus))]), gang_gpus, np.append(gpus, 3))
         if not isinstance(problem, eq.MaxMinFairness):  # there the type counts in what is proportional
             assert useless.objective == pytest.approx(base.objective, rel=1e-9)
         assert (useless.plan.shares[:, -1] == 0).all()
@@ -253,9 +253,9 @@ def test_the_same_problem_has_the_same_bits():
 
 def test_jobs_that_are_alike_get_the_same_and_cost_no_more():
     rng = np.random.default_rng(2)
-    rates, gangs = rng.uniform(1.0, 3.0, (7, 3)), rng.integers(1, 5, 7)
+    rates, gang_gpus = rng.uniform(1.0, 3.0, (7, 3)), rng.integers(1, 5, 7)
     kind = rng.integers(0, 7, 500)
-    problem = eq.MaxSumThroughput(rates[kind], gangs[kind], [80, 60, 40])
+    problem = eq.MaxSumThroughput(rates[kind], gang_gpus[kind], [80, 60, 40])
     result = solved(problem)
     assert result.notes[0].startswith("7 groups of 500 jobs")
     for k in range(7):
@@ -312,8 +312,8 @@ def test_extreme_instances():
     for _ in range(20):  # speeds of jobs over 12 orders of magnitude
         jobs = int(rng.integers(2, 30))
         rates = 10 ** rng.uniform(-6, 6, (jobs, 1)) * rng.uniform(0.3, 1.0, (jobs, 3))
-        gangs, gpus = rng.integers(1, 9, jobs), rng.integers(1, 20, 3)
-        for problem in (eq.MaxMinFairness(rates, gangs, gpus), eq.MaxSumThroughput(rates, gangs, gpus)):
+        gang_gpus, gpus = rng.integers(1, 9, jobs), rng.integers(1, 20, 3)
+        for problem in (eq.MaxMinFairness(rates, gang_gpus, gpus), eq.MaxSumThroughput(rates, gang_gpus, gpus)):
             assert eq.solve(problem, "share_prices", rel_gap=1e-9).termination.reason is eq.Reason.OPTIMAL
 
 

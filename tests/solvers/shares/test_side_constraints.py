@@ -27,7 +27,7 @@ def drawn(seed):
 def least_over_optima(problem, slope, objective):
     """Return the least of slope.x over all optimal shares, by an independent solver."""
     job, kind = np.nonzero(problem.rates > 0)
-    rates, widths = problem.rates[job, kind], problem.gangs[job]
+    rates, widths = problem.rates[job, kind], problem.gang_gpus[job]
     rows = [np.where(kind == k, widths, 0.0) for k in range(problem.num_types)]
     sides = [*problem.gpus.astype(float)]
     for j in range(problem.num_jobs):
@@ -72,7 +72,7 @@ def test_the_order_of_jobs_does_not_matter(seed):
     order = np.random.default_rng(seed).permutation(problem.num_jobs)
     least = None if problem.least_rates is None else problem.least_rates[order]
     turned = eq.MaxSumThroughput(
-        problem.rates[order], problem.gangs[order], problem.gpus, problem.costs_per_s, problem.budget_per_s, least
+        problem.rates[order], problem.gang_gpus[order], problem.gpus, problem.costs_per_s, problem.budget_per_s, least
     )
     assert nearest_optimum(turned).shares == pytest.approx(result.plan.shares[order], abs=1e-6)
 

@@ -13,7 +13,7 @@ from equipoise.validation.instances.window import random_window
 
 Reason, Limit = eq.Reason, eq.Limit
 COLUMNS = (
-    "gangs",
+    "gang_gpus",
     "finished_epochs",
     "total_epochs",
     "regime_starts",
@@ -149,7 +149,7 @@ def test_no_time_still_gives_a_plan_and_a_bound(draw_small, exhausted, restarts)
 def test_an_empty_branch_goes_unnoticed_by_the_caller():
     """A branch that asks more rounds than there are has an infinite price; no warning, and the answer stands."""
     window = eq.ScheduleWindow.from_columns(
-        gangs=[4, 2, 1, 2],
+        gang_gpus=[4, 2, 1, 2],
         finished_epochs=[6.0, 1.0, 3.0, 2.0],
         total_epochs=[8.0, 2.0, 3.0, 4.0],
         regime_starts=[0, 1, 2, 2, 3],
@@ -242,7 +242,7 @@ def test_h_literal_and_weighted_by_gang_differ_only_where_gangs_do():
     literal = changed(window, gang_weighted=False)
     for w in (window, literal):
         check(w, eq.solve(w, time_limit=5.0))
-    ones = changed(window, gangs=np.ones(40, int))
+    ones = changed(window, gang_gpus=np.ones(40, int))
     same = changed(ones, gang_weighted=False)
     assert eq.solve(ones, time_limit=5.0).plan.grants.tolist() == eq.solve(same, time_limit=5.0).plan.grants.tolist()
     # A gang weighs at least 1, so the literal H is smaller and its optimum no worse.
@@ -314,7 +314,7 @@ def test_the_order_of_the_jobs_does_not_matter(draw_small, restarts):
     rng = np.random.default_rng(61 + restarts)
     for _ in range(40):
         window = draw_small(rng, restarts=restarts)
-        order = rng.permutation(len(window.gangs))
+        order = rng.permutation(len(window.gang_gpus))
         one, other = (eq.solve(w, rel_gap=0.0) for w in (window, permuted(window, order)))
         assert one.objective == pytest.approx(other.objective, abs=1e-7 * window.tables.weight_sum)
         # The plan of one is a plan of the other.

@@ -40,7 +40,7 @@ def test_the_dual_bounds_the_optimum_and_every_branch(draw_small, exhausted, res
         for _ in range(4):
             ends = np.sort(rng.integers(0, most + 1, size=(2, len(most))), axis=0)
             floor, ceiling = ends[0], np.where(rng.random(len(most)) < 0.3, window.rounds, ends[1])
-            if window.gangs @ floor > window.gpus * window.rounds:
+            if window.gang_gpus @ floor > window.gpus * window.rounds:
                 continue  # nothing is in it; see the next test
             inside = ((counts >= floor) & (counts <= ceiling)).all(axis=1)
             branch = solve_dual(window, floor, ceiling)
@@ -73,9 +73,9 @@ def test_multipliers_are_dual_feasible_and_the_bound_is_theirs(draw_small):
         assert mu >= -1e-15
         assert mu + dual.own_rates.sum() <= tables.makespan_price * (1 + 1e-12) + 1e-300
         terms = dual.gpu_price * window.gpus * window.rounds
-        for j in range(len(window.gangs)):
+        for j in range(len(window.gang_gpus)):
             terms += max(
-                tables.value[j, n] - dual.gpu_price * window.gangs[j] * n - dual.rates[j] * tables.remaining[j, n]
+                tables.value[j, n] - dual.gpu_price * window.gang_gpus[j] * n - dual.rates[j] * tables.remaining[j, n]
                 for n in range(min(window.rounds, int(tables.needs[j])) + 1)
             )
         assert dual.bound == pytest.approx(min(terms, 0.0), rel=1e-9, abs=1e-12)
@@ -91,7 +91,7 @@ def best_multipliers(window):
     at = np.arange(N * columns)
     # Columns: GPU price, mu_0, mu_j, and the best net value of each job.
     matrix = np.zeros((N * columns + 1, 2 + 2 * N))
-    matrix[at, 0], matrix[at, 1] = -window.gangs[rows] * n, -tables.branch_weights[rows] * left
+    matrix[at, 0], matrix[at, 1] = -window.gang_gpus[rows] * n, -tables.branch_weights[rows] * left
     matrix[at, 2 + rows], matrix[at, 2 + N + rows] = -left, -1.0
     matrix[-1, 1 : 2 + N] = 1.0
     cost = np.concatenate(([window.gpus * window.rounds, 0.0], np.zeros(N), np.ones(N)))
@@ -176,7 +176,7 @@ def test_rounding_fits_the_cluster_and_bounds_of_branches(draw_small):
     for window in windows:
         dual = solve_dual(window)
         counts = rounded(window, dual)
-        assert counts.shape == window.gangs.shape
+        assert counts.shape == window.gang_gpus.shape
         assert (counts >= 0).all()
         assert (counts <= window.rounds).all()
 
@@ -190,7 +190,7 @@ def test_cuts_are_kept_by_every_packable_schedule_and_broken_by_what_they_cut(dr
         known = {tuple(n) for n in packable.tolist()}
         most = np.minimum(window.tables.needs, window.rounds)
         every = [n for n in itertools.product(*(range(m + 1) for m in most))
-                 if window.gangs @ n <= window.gpus * window.rounds]  # fmt: skip
+                 if window.gang_gpus @ n <= window.gpus * window.rounds]  # fmt: skip
         for n in [every[i] for i in rng.permutation(len(every))[:12]]:
             cuts = violated_cuts(window, np.array(n))
             assert not (cuts and n in known), (window, n)  # nothing packable is ever cut off
@@ -264,14 +264,14 @@ def test_the_nearest_change_is_the_cheapest_allowed():
     rng = np.random.default_rng(43)
     for _ in range(60):
         N, T, span = 6, 5, int(rng.integers(1, 9))
-        net, counts, gangs = rng.normal(size=(N, T + 1)), rng.integers(0, T + 1, size=N), rng.integers(1, 4, size=N)
+        net, counts, gang_gpus = rng.normal(size=(N, T + 1)), rng.integers(0, T + 1, size=N), rng.integers(1, 4, size=N)
         floor = np.minimum(counts, rng.integers(0, 2, size=N))
         ceiling, needs = np.maximum(counts, rng.integers(2, T + 1, size=N)), rng.integers(1, 2 * T, size=N)
         movable = rng.random(N) < 0.8
-        to, loss = planner_kernels.nearest_change(net, counts, gangs, movable, floor, ceiling, needs, span)
+        to, loss = planner_kernels.nearest_change(net, counts, gang_gpus, movable, floor, ceiling, needs, span)
         for j in range(N):
             allowed = [n for n in range(floor[j], min(ceiling[j], needs[j]) + 1)
-                       if n != counts[j] and abs(n - counts[j]) * gangs[j] <= span and movable[j]]  # fmt: skip
+                       if n != counts[j] and abs(n - counts[j]) * gang_gpus[j] <= span and movable[j]]  # fmt: skip
             cheapest = min((max(0.0, net[j, counts[j]] - net[j, n]) for n in allowed), default=math.inf)
             assert loss[j] == pytest.approx(cheapest)
             assert to[j] in allowed if allowed else to[j] == counts[j]
@@ -297,22 +297,22 @@ def test_kernels_of_the_dual_equal_their_plain_twins(name):
         left = np.maximum(
             0.0, rng.uniform(1.0, 9.0, size=(N, 1)) - np.arange(T + 1) * rng.uniform(0.5, 1.0, size=(N, 1))
         )
-        gangs = rng.integers(1, 5, size=N)
+        gang_gpus = rng.integers(1, 5, size=N)
         floor, ceiling = rng.integers(0, 2, size=N), np.full(N, T)
         order = rng.permutation(N)
         long, free = np.sort(order[: N // 2]), np.sort(order[N // 2 :])
         outs = [[np.zeros(N), np.zeros(N, np.int64), np.zeros(N, np.int64)] for _ in range(2)]
         price, budget = float(rng.uniform(0.0, 0.5)), float(rng.uniform(0.01, 1.0))
         for function, (rates, small, large) in zip((kernel, kernel.py_func), outs, strict=True):
-            changes, losses = worth.shape[1] - gangs, np.abs(worth[:, 0])
+            changes, losses = worth.shape[1] - gang_gpus, np.abs(worth[:, 0])
             arguments = {
-                "longest_branch": (worth, left, gangs, long, price, budget, floor, ceiling, rates, small, large),
-                "best_rounds": (worth, gangs, free, price, floor, ceiling, small, large),
-                "gpu_rounds": (gangs, free, ceiling),
+                "longest_branch": (worth, left, gang_gpus, long, price, budget, floor, ceiling, rates, small, large),
+                "best_rounds": (worth, gang_gpus, free, price, floor, ceiling, small, large),
+                "gpu_rounds": (gang_gpus, free, ceiling),
                 "best_price": (
                     worth,
                     left,
-                    gangs,
+                    gang_gpus,
                     rng.random(N) * 0 + 0.25,
                     free,
                     long,
@@ -323,7 +323,16 @@ def test_kernels_of_the_dual_equal_their_plain_twins(name):
                     ceiling,
                 ),
                 "best_fit": (changes, losses, 7, price, 20),
-                "nearest_change": (worth, ceiling - 1 + floor * 0, gangs, gangs > 1, floor, ceiling, ceiling, 6),
+                "nearest_change": (
+                    worth,
+                    ceiling - 1 + floor * 0,
+                    gang_gpus,
+                    gang_gpus > 1,
+                    floor,
+                    ceiling,
+                    ceiling,
+                    6,
+                ),
             }
             rates[:] = 0
             result = function(*arguments[name])
@@ -345,18 +354,30 @@ def test_kernels_of_the_dual_stay_within_their_arrays_whatever_the_numbers(name,
         for numbers in (worth, left):
             numbers[rng.random((N, T + 1)) < rng.choice([0.0, 0.3, 1.0])] = odd
         price, budget, guess = (odd if rng.random() < 0.5 else rng.random() for _ in range(3))
-        gangs, floor, ceiling = rng.integers(1, 5, size=N), rng.integers(0, 2, size=N), np.full(N, T)
+        gang_gpus, floor, ceiling = rng.integers(1, 5, size=N), rng.integers(0, 2, size=N), np.full(N, T)
         order = rng.permutation(N)
         long, free = np.sort(order[: N // 2]), np.sort(order[N // 2 :])
         results = []
         for function in (kernel.py_func, kernel):
             rates, small, large = np.zeros(N), np.zeros(N, np.int64), np.zeros(N, np.int64)
             arguments = {
-                "longest_branch": (worth, left, gangs, order, price, budget, floor, ceiling, rates, small, large),
-                "best_price": (worth, left, gangs, np.full(N, 0.25), free, long, 8.0, budget, guess, floor, ceiling),
-                "best_rounds": (worth, gangs, free, price, floor, ceiling, small, large),
-                "best_fit": (T - gangs, left[:, 0].copy(), 7, price, 20),
-                "nearest_change": (worth, floor, gangs, gangs > 1, floor, ceiling, ceiling, 6),
+                "longest_branch": (worth, left, gang_gpus, order, price, budget, floor, ceiling, rates, small, large),
+                "best_price": (
+                    worth,
+                    left,
+                    gang_gpus,
+                    np.full(N, 0.25),
+                    free,
+                    long,
+                    8.0,
+                    budget,
+                    guess,
+                    floor,
+                    ceiling,
+                ),
+                "best_rounds": (worth, gang_gpus, free, price, floor, ceiling, small, large),
+                "best_fit": (T - gang_gpus, left[:, 0].copy(), 7, price, 20),
+                "nearest_change": (worth, floor, gang_gpus, gang_gpus > 1, floor, ceiling, ceiling, 6),
             }
             with np.errstate(all="ignore"):
                 results.append((function(*arguments[name]), small, large))
@@ -375,17 +396,17 @@ def test_kernels_of_the_window_equal_their_plain_twins(name):
         window = random_window(
             np.random.default_rng(seed), jobs=int(rng.integers(1, 14)), gpus=8, rounds=int(rng.integers(1, 8))
         )
-        tables, N, T = window.tables, len(window.gangs), window.rounds
+        tables, N, T = window.tables, len(window.gang_gpus), window.rounds
         counts = rng.integers(0, np.minimum(tables.needs, T) + 1)
         order, is_running = rng.permutation(N), rng.random(N) < 0.5
-        packed = window_kernels.pack(order, counts, window.gangs, window.gpus, T)
+        packed = window_kernels.pack(order, counts, window.gang_gpus, window.gpus, T)
         results = []
         for function in (kernel, kernel.py_func):
             grants = packed.copy()
             arguments = {
-                "pack": (order, counts, window.gangs, window.gpus, T),
-                "pack_blocks": (order, counts, window.gangs, window.gpus, T, is_running),
-                "settle": (grants, order, tables.needs, window.gangs, window.gpus, is_running),
+                "pack": (order, counts, window.gang_gpus, window.gpus, T),
+                "pack_blocks": (order, counts, window.gang_gpus, window.gpus, T, is_running),
+                "settle": (grants, order, tables.needs, window.gang_gpus, window.gpus, is_running),
                 "progress": (window.regime_starts, window.regime_epochs, window.regime_epoch_s, tables.regime_needs,
                              window.round_s, T),
                 "regimes_run": (grants, window.regime_starts, tables.regime_needs),
@@ -400,15 +421,15 @@ def test_packing_keeps_capacity_and_never_gives_more_than_asked():
     rng = np.random.default_rng(46)
     for _ in range(80):
         N, T, M = int(rng.integers(1, 10)), int(rng.integers(1, 8)), int(rng.integers(1, 10))
-        gangs, counts = rng.integers(1, M + 1, size=N), rng.integers(0, T + 3, size=N)
+        gang_gpus, counts = rng.integers(1, M + 1, size=N), rng.integers(0, T + 3, size=N)
         running, order = rng.random(N) < 0.5, rng.permutation(N)
         for grants in (
-            window_kernels.pack(order, counts, gangs, M, T),
-            window_kernels.pack_blocks(order, counts, gangs, M, T, running),
+            window_kernels.pack(order, counts, gang_gpus, M, T),
+            window_kernels.pack_blocks(order, counts, gang_gpus, M, T, running),
         ):
-            assert (gangs @ grants <= M).all()
+            assert (gang_gpus @ grants <= M).all()
             assert (grants.sum(axis=1) <= counts).all()
-        for row in window_kernels.pack_blocks(order, counts, gangs, M, T, running):
+        for row in window_kernels.pack_blocks(order, counts, gang_gpus, M, T, running):
             assert np.count_nonzero(np.diff(np.concatenate(([0], row, [0])))) <= 2  # one block
 
 

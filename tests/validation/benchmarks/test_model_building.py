@@ -27,7 +27,7 @@ def best_by_hand(data: HandoffData) -> float:
     for first in range(2**rounds):
         for second in range(2**rounds):
             grants = np.array([[mask >> t & 1 for t in range(rounds)] for mask in (first, second)])
-            if (grants.sum(axis=1) <= data.most).all() and (data.gangs @ grants <= data.gpus).all():
+            if (grants.sum(axis=1) <= data.most).all() and (data.gang_gpus @ grants <= data.gpus).all():
                 best = max(best, float((data.worth * grants).sum()))
     return best
 
@@ -91,7 +91,7 @@ def test_what_reaches_highs_is_the_program():
     solver = load_equipoise(SMALL)
     assert (solver.getNumCol(), solver.getNumRow(), solver.getNumNz()) == (48, 16, 96)
     two = HandoffData(
-        gangs=np.array([2, 1]),
+        gang_gpus=np.array([2, 1]),
         most=np.array([3, 2]),
         gpus=2,
         worth=np.array([[0.9, 0.2, 0.5, 0.4], [0.3, 0.6, 0.8, 0.1]]),

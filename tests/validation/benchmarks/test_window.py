@@ -80,7 +80,7 @@ def test_a_solve_that_is_stopped_at_once_still_gives_a_row():
 def test_a_drawn_window_is_a_valid_one_of_the_size_asked_for(seed):
     window = random_window(np.random.default_rng(seed), jobs=50, gpus=6, rounds=7, makespan_weight=2.0)
     assert (len(window.ids), window.gpus, window.rounds, window.makespan_weight) == (50, 6, 7, 2.0)
-    assert window.gangs.max() <= 6
+    assert window.gang_gpus.max() <= 6
     assert isinstance(eq.solve(window).require_plan(), eq.WindowPlan)
 
 

@@ -97,7 +97,7 @@ def examples(rng: np.random.Generator, count: int) -> Iterator[tuple[Trace, Prof
             gns={(name, 32, 1): ((0, 32), (epoch, 64)) for name, epoch in zip(names, change, strict=True)},
         )
         trace = Trace(
-            job_id=names, model=names, batch_size=np.full(4, 32), num_gpus=np.ones(4, dtype=np.int64),
+            job_id=names, model=names, batch_size=np.full(4, 32), gang_gpus=np.ones(4, dtype=np.int64),
             mode=["gns" if each else "static" for each in grows], total_steps=1_200 * rounds, arrival_s=np.zeros(4),
         )  # fmt: skip
         yield trace, profiles

@@ -129,8 +129,8 @@ def _distribution(result: RoundResult, column: str) -> tuple[list[float], list[f
 
 
 def _held(trace: Trace, result: RoundResult) -> list[dict[str | int, int]]:
-    gangs = dict(zip(trace.job_id, trace.num_gpus.tolist(), strict=True))
-    return [{job: gangs[job] for job in running} for running in result.schedule]
+    gang_gpus = dict(zip(trace.job_id, trace.gang_gpus.tolist(), strict=True))
+    return [{job: gang_gpus[job] for job in running} for running in result.schedule]
 
 
 def _busy_tail(result: RoundResult, gpus: int) -> float:

@@ -34,4 +34,4 @@ def pollux_workloads(settings: ExperimentSettings) -> tuple[dict[str, tuple[Trac
     if not found:
         return f"no {TRACES} in {folder}"
     part = math.ceil(PAPER_GPUS * jobs / TRACE_JOBS) if settings.gpus is None else settings.gpus
-    return found, max(part, *(int(trace.num_gpus.max()) for trace, _ in found.values()))
+    return found, max(part, *(int(trace.gang_gpus.max()) for trace, _ in found.values()))

@@ -143,7 +143,7 @@ def settings_rows(
 def makespan_bound_of(trace: Trace, gpus: int, profiles: Profiles) -> float:
     """Return the time before which no schedule ends: all work over all GPUs, or the last job's arrival and run."""
     seconds = exclusive_s(trace, profiles)
-    return max(float(trace.num_gpus @ seconds) / gpus, float((trace.arrival_s + seconds).max()))
+    return max(float(trace.gang_gpus @ seconds) / gpus, float((trace.arrival_s + seconds).max()))
 
 
 def _run(trace: Trace, gpus: int, profiles: Profiles, options: Mapping[str, Any]) -> dict[str, float]:

@@ -17,7 +17,7 @@ import equipoise as eq
 from equipoise.formulations.makespan.gang.bounds import round_bound
 from equipoise.formulations.makespan.gang.schedule import worst_gang_fault
 
-GOOD = {"rounds": [2, 3, 1], "gangs": [1, 2, 2], "gpus": 3}
+GOOD = {"rounds": [2, 3, 1], "gang_gpus": [1, 2, 2], "gpus": 3}
 
 
 @st.composite
@@ -25,11 +25,11 @@ def problems(draw, jobs=5, most=3, gpus=8):
     size = draw(st.integers(1, gpus))
     count = draw(st.integers(1, jobs))
     rounds = draw(st.lists(st.integers(0, most), min_size=count, max_size=count))
-    gangs = draw(st.lists(st.integers(1, size), min_size=count, max_size=count))
-    return {"rounds": rounds, "gangs": gangs, "gpus": size}
+    gang_gpus = draw(st.lists(st.integers(1, size), min_size=count, max_size=count))
+    return {"rounds": rounds, "gang_gpus": gang_gpus, "gpus": size}
 
 
-def fewest_rounds(rounds, gangs, gpus):
+def fewest_rounds(rounds, gang_gpus, gpus):
     """Return the least makespan with preemption: every set of jobs that fills a round, one round after another."""
     count = len(rounds)
 
@@ -41,15 +41,15 @@ def fewest_rounds(rounds, gangs, gpus):
         best = math.inf
         for size in range(1, len(active) + 1):
             for chosen in combinations(active, size):
-                used = sum(gangs[j] for j in chosen)
-                if used <= gpus and all(j in chosen or used + gangs[j] > gpus for j in active):
+                used = sum(gang_gpus[j] for j in chosen)
+                if used <= gpus and all(j in chosen or used + gang_gpus[j] > gpus for j in active):
                     best = min(best, 1 + rest(tuple(n - (j in chosen) for j, n in enumerate(left))))
         return best
 
     return rest(tuple(rounds))
 
 
-def fewest_without_pause(rounds, gangs, gpus):
+def fewest_without_pause(rounds, gang_gpus, gpus):
     """Return the least makespan without: some order in which each job begins as early as it fits is optimal."""
     best = math.inf
     for order in permutations(range(len(rounds))):
@@ -57,10 +57,10 @@ def fewest_without_pause(rounds, gangs, gpus):
         for j in order:
             if rounds[j]:
                 t = 0
-                while any(used[t + k] + gangs[j] > gpus for k in range(rounds[j])):
+                while any(used[t + k] + gang_gpus[j] > gpus for k in range(rounds[j])):
                     t += 1
                 for k in range(rounds[j]):
-                    used[t + k] += gangs[j]
+                    used[t + k] += gang_gpus[j]
                 last = max(last, t + rounds[j])
         best = min(best, last)
     return best
@@ -73,9 +73,9 @@ def assert_schedule(data, plan, *, preemptive):
         held[j, a:b] += 1
     assert held.max(initial=0) <= 1
     assert held.sum(axis=1).tolist() == list(data["rounds"])
-    assert (np.array(data["gangs"]) @ held).max(initial=0) <= data["gpus"]
+    assert (np.array(data["gang_gpus"]) @ held).max(initial=0) <= data["gpus"]
     assert (plan.grants == held).all()
-    assert (plan.gpus_in_use == np.array(data["gangs"]) @ held).all()
+    assert (plan.gpus_in_use == np.array(data["gang_gpus"]) @ held).all()
     for t in range(plan.makespan):
         assert plan.running(t).tolist() == np.flatnonzero(held[:, t]).tolist()
     if not preemptive:
@@ -95,13 +95,13 @@ def assert_schedule(data, plan, *, preemptive):
         ("rounds", [2, "3", 1], "rounds[1] = '3': must be a number"),
         ("rounds", [2, 10**9, 1], "rounds[1] = 1000000000: at most 20000000"),
         ("rounds", [2 * 10**7, 1, 1], "rounds = 20000002: all jobs together at most 20000000 rounds"),
-        ("rounds", [2, 3], "rounds = '2 values': rounds has length 2, gangs has length 3"),
+        ("rounds", [2, 3], "rounds = '2 values': rounds has length 2, gang_gpus has length 3"),
         ("rounds", [], "rounds = '[]': must not be empty"),
         ("rounds", None, "rounds = None: must be a sequence of numbers"),
-        ("gangs", [1, 0, 2], "gangs[1] = 0: at least 1"),
-        ("gangs", [1, 2, 4], "gangs[2] = 4: the cluster has 3 GPUs"),
-        ("gangs", [1, 2.5, 2], "gangs[1] = 2.5: must be a whole number"),
-        ("gangs", "122", "gangs = '122': must be a sequence of numbers, not text"),
+        ("gang_gpus", [1, 0, 2], "gang_gpus[1] = 0: at least 1"),
+        ("gang_gpus", [1, 2, 4], "gang_gpus[2] = 4: the cluster has 3 GPUs"),
+        ("gang_gpus", [1, 2.5, 2], "gang_gpus[1] = 2.5: must be a whole number"),
+        ("gang_gpus", "122", "gang_gpus = '122': must be a sequence of numbers, not text"),
         ("gpus", 0, "gpus = 0: at least 1"),
         ("gpus", 2.5, "gpus = 2.5: must be a whole number"),
         ("gpus", None, "gpus = None: must be a number"),
@@ -122,7 +122,7 @@ def test_it_is_frozen():
         problem.gpus = 4
     with pytest.raises(ValueError, match="read-only"):
         problem.rounds[0] = 9
-    assert pickle.loads(pickle.dumps(problem)).gangs.tolist() == GOOD["gangs"]
+    assert pickle.loads(pickle.dumps(problem)).gang_gpus.tolist() == GOOD["gang_gpus"]
     assert repr(problem) == "<GangMakespan: 3 jobs, 3 GPUs, round-preemptive>"
 
 
@@ -150,12 +150,12 @@ def test_the_optimum_is_that_of_enumeration(data):
 
 def test_the_bound_that_is_not_reached():
     # Shockwave's bound is 2 rounds here: 6 GPU rounds on 3 GPUs. No two of the jobs fit side by side.
-    problem = eq.GangMakespan(rounds=[1, 1, 1], gangs=[2, 2, 2], gpus=3)
+    problem = eq.GangMakespan(rounds=[1, 1, 1], gang_gpus=[2, 2, 2], gpus=3)
     result = eq.solve(problem, rel_gap=0.0)
     assert result.require_optimal().makespan == 3
     assert result.bound == 3.0
     # And here no bound sees it: whatever runs beside the job of width 3, a GPU is idle.
-    problem = eq.GangMakespan(rounds=[1, 1, 1, 1], gangs=[3, 3, 2, 2], gpus=5)
+    problem = eq.GangMakespan(rounds=[1, 1, 1, 1], gang_gpus=[3, 3, 2, 2], gpus=5)
     assert eq.solve(problem, rel_gap=0.0).require_optimal().makespan == 2
 
 
@@ -164,7 +164,7 @@ def test_optimal_is_claimed_only_at_a_bound():
     closed = 0
     for _ in range(60):
         gpus = int(rng.integers(5, 40))
-        data = {"rounds": rng.integers(0, 30, 80), "gangs": rng.integers(1, gpus + 1, 80), "gpus": gpus}
+        data = {"rounds": rng.integers(0, 30, 80), "gang_gpus": rng.integers(1, gpus + 1, 80), "gpus": gpus}
         problem = eq.GangMakespan(**data)
         result = eq.solve(problem, "gang_packing", rel_gap=0.0, time_limit=0.0)
         assert_schedule(data | {"rounds": data["rounds"].tolist()}, result.plan, preemptive=True)
@@ -176,10 +176,10 @@ def test_optimal_is_claimed_only_at_a_bound():
 
 def test_ten_thousand_jobs_meet_the_bound():
     rng = np.random.default_rng(1)
-    data = {"rounds": rng.integers(1, 60, 10_000), "gangs": rng.choice([1, 2, 4, 8], 10_000), "gpus": 256}
+    data = {"rounds": rng.integers(1, 60, 10_000), "gang_gpus": rng.choice([1, 2, 4, 8], 10_000), "gpus": 256}
     result = eq.solve(eq.GangMakespan(**data), rel_gap=0.0)
     plan = result.require_optimal()
-    assert plan.makespan == max(-(-int(data["rounds"] @ data["gangs"]) // 256), data["rounds"].max())
+    assert plan.makespan == max(-(-int(data["rounds"] @ data["gang_gpus"]) // 256), data["rounds"].max())
     assert plan.gpus_in_use.max() <= 256
     assert np.bincount(plan.job, weights=plan.end - plan.start).tolist() == data["rounds"].tolist()
 
@@ -193,14 +193,14 @@ def test_jobs_of_one_gpu_always_meet_the_plain_bound(rounds, gpus):
 
 @given(problems(jobs=6))
 def test_the_bounds_hold_and_are_no_less_than_the_plain_ones(data):
-    rounds, gangs = np.array(data["rounds"]), np.array(data["gangs"])
-    value, why = round_bound(rounds, gangs, data["gpus"])
-    assert max(-(-int(rounds @ gangs) // data["gpus"]), rounds.max()) <= value <= fewest_rounds(**data)
+    rounds, gang_gpus = np.array(data["rounds"]), np.array(data["gang_gpus"])
+    value, why = round_bound(rounds, gang_gpus, data["gpus"])
+    assert max(-(-int(rounds @ gang_gpus) // data["gpus"]), rounds.max()) <= value <= fewest_rounds(**data)
     assert why
 
 
 @pytest.mark.parametrize(
-    ("rounds", "gangs", "gpus", "bound", "why"),
+    ("rounds", "gang_gpus", "gpus", "bound", "why"),
     [
         ([0, 0], [1, 1], 2, 0, "no work"),
         ([5, 1], [1, 1], 4, 5, "the longest job"),
@@ -210,9 +210,9 @@ def test_the_bounds_hold_and_are_no_less_than_the_plain_ones(data):
         ([1, 1, 1, 1], [7, 7, 7, 4], 10, 4, "gangs too large to share a round"),
     ],
 )
-def test_which_bound_counts(rounds, gangs, gpus, bound, why):
-    assert round_bound(np.array(rounds), np.array(gangs), gpus) == (bound, why)
-    assert eq.solve(eq.GangMakespan(rounds, gangs, gpus), rel_gap=0.0).require_optimal().makespan == bound
+def test_which_bound_counts(rounds, gang_gpus, gpus, bound, why):
+    assert round_bound(np.array(rounds), np.array(gang_gpus), gpus) == (bound, why)
+    assert eq.solve(eq.GangMakespan(rounds, gang_gpus, gpus), rel_gap=0.0).require_optimal().makespan == bound
 
 
 # -- Without preemption ------------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ def test_without_pause_the_optimum_is_that_of_enumeration(data):
 @needs("cp_sat_schedule")
 def test_twenty_jobs_without_pause():
     rng = np.random.default_rng(5)
-    data = {"rounds": rng.integers(1, 13, 20).tolist(), "gangs": rng.choice([1, 2, 3, 4], 20).tolist(), "gpus": 8}
+    data = {"rounds": rng.integers(1, 13, 20).tolist(), "gang_gpus": rng.choice([1, 2, 3, 4], 20).tolist(), "gpus": 8}
     problem = eq.GangMakespan(**data, preemptive=False)
     assert problem.list_plan.makespan > problem.lower_bound  # there is something left to find
     best = eq.solve(problem, "cp_sat_schedule", rel_gap=0.0, time_limit=60.0)
@@ -257,7 +257,7 @@ def test_many_jobs_without_pause_go_to_the_lists():
 
 @pytest.mark.parametrize("preemptive", [False, True])
 def test_all_backends_agree(preemptive):
-    data = {"rounds": [2, 3, 1, 2, 2], "gangs": [1, 3, 2, 2, 4], "gpus": 5}
+    data = {"rounds": [2, 3, 1, 2, 2], "gang_gpus": [1, 3, 2, 2, 4], "gpus": 5}
     problem = eq.GangMakespan(**data, preemptive=preemptive)
     best = (fewest_rounds if preemptive else fewest_without_pause)(**data)
     rows = eq.backends(problem, usable=True)
@@ -270,18 +270,18 @@ def test_all_backends_agree(preemptive):
 
 @given(problems(jobs=4), st.randoms(use_true_random=False), st.booleans())
 def test_what_must_not_matter(data, random, preemptive):
-    def best(rounds, gangs, gpus):
-        return eq.solve(eq.GangMakespan(rounds, gangs, gpus, preemptive), rel_gap=0.0).require_optimal().makespan
+    def best(rounds, gang_gpus, gpus):
+        return eq.solve(eq.GangMakespan(rounds, gang_gpus, gpus, preemptive), rel_gap=0.0).require_optimal().makespan
 
-    rounds, gangs, gpus = data["rounds"], data["gangs"], data["gpus"]
-    expected = best(rounds, gangs, gpus)
+    rounds, gang_gpus, gpus = data["rounds"], data["gang_gpus"], data["gpus"]
+    expected = best(rounds, gang_gpus, gpus)
     order = random.sample(range(len(rounds)), len(rounds))
-    assert best([rounds[j] for j in order], [gangs[j] for j in order], gpus) == expected
-    assert best([*rounds, 0], [*gangs, 1], gpus) == expected
-    assert best(rounds, [3 * g for g in gangs], 3 * gpus) == expected
-    assert best(rounds, [3 * g for g in gangs], 3 * gpus + 2) == expected  # two GPUs that nobody can use
-    assert best(rounds, gangs, gpus + 1) <= expected
-    doubled = best([2 * n for n in rounds], gangs, gpus)
+    assert best([rounds[j] for j in order], [gang_gpus[j] for j in order], gpus) == expected
+    assert best([*rounds, 0], [*gang_gpus, 1], gpus) == expected
+    assert best(rounds, [3 * g for g in gang_gpus], 3 * gpus) == expected
+    assert best(rounds, [3 * g for g in gang_gpus], 3 * gpus + 2) == expected  # two GPUs that nobody can use
+    assert best(rounds, gang_gpus, gpus + 1) <= expected
+    doubled = best([2 * n for n in rounds], gang_gpus, gpus)
     assert doubled <= 2 * expected if preemptive else doubled == 2 * expected
 
 
@@ -318,7 +318,7 @@ def test_a_warm_start_is_taken_or_refused(preemptive):
         result = eq.solve(problem, backend, rel_gap=0.0, warm_start=plan)
         assert result.objective == plan.makespan
         assert any("warm start accepted" in note for note in result.notes), backend
-    crowded = eq.GangSchedule(gangs=problem.gangs, gpus=3, job=[0, 1, 2], start=[0, 0, 0], end=[2, 3, 1])
+    crowded = eq.GangSchedule(gang_gpus=problem.gang_gpus, gpus=3, job=[0, 1, 2], start=[0, 0, 0], end=[2, 3, 1])
     result = eq.solve(problem, "gang_packing", warm_start=crowded)
     assert any("warm start rejected" in note for note in result.notes)
     assert result.require_optimal().makespan == plan.makespan
@@ -332,7 +332,7 @@ def test_own_options_there_are_none():
 
 
 def test_too_many_patterns_are_refused():
-    problem = eq.GangMakespan(rounds=[3] * 400, gangs=list(range(1, 41)) * 10, gpus=200)
+    problem = eq.GangMakespan(rounds=[3] * 400, gang_gpus=list(range(1, 41)) * 10, gpus=200)
     with pytest.raises(eq.InvalidInput, match="patterns of gangs fill a round"):
         problem.program("patterns")
     assert eq.solve(problem, time_limit=20.0).plan is not None
@@ -356,21 +356,21 @@ def test_too_many_patterns_are_refused():
 def test_the_check_finds_each_fault(changes, fault):
     data = {"job": [0, 1, 2], "start": [0, 0, 3], "end": [2, 3, 4]} | changes
     problem = eq.GangMakespan(**GOOD)
-    plan = eq.GangSchedule(gangs=problem.gangs, gpus=3, **data)
+    plan = eq.GangSchedule(gang_gpus=problem.gang_gpus, gpus=3, **data)
     assert problem.evaluate(plan)[1].worst >= fault
     assert (problem.evaluate(plan)[1].worst == 0) is (fault == 0)
 
 
 def test_a_pause_needs_preemption_and_a_plan_its_own_problem():
-    plan = eq.GangSchedule(gangs=np.array([1]), gpus=1, job=[0, 0], start=[0, 2], end=[1, 3])
-    rounds, gangs = np.array([2]), np.array([1])
-    assert worst_gang_fault(rounds, gangs, 1, plan, preemptive=True) == 0.0
-    assert worst_gang_fault(rounds, gangs, 1, plan, preemptive=False) == 1.0
-    assert worst_gang_fault(rounds, gangs, 2, plan, preemptive=True) == math.inf
-    assert worst_gang_fault(rounds, gangs, 1, None, preemptive=True) == math.inf
+    plan = eq.GangSchedule(gang_gpus=np.array([1]), gpus=1, job=[0, 0], start=[0, 2], end=[1, 3])
+    rounds, gang_gpus = np.array([2]), np.array([1])
+    assert worst_gang_fault(rounds, gang_gpus, 1, plan, preemptive=True) == 0.0
+    assert worst_gang_fault(rounds, gang_gpus, 1, plan, preemptive=False) == 1.0
+    assert worst_gang_fault(rounds, gang_gpus, 2, plan, preemptive=True) == math.inf
+    assert worst_gang_fault(rounds, gang_gpus, 1, None, preemptive=True) == math.inf
     assert plan.preemptions == 1
     with pytest.raises(eq.InvalidInput, match="one entry for each run"):
-        eq.GangSchedule(gangs=gangs, gpus=1, job=[0], start=[0, 1], end=[1])
+        eq.GangSchedule(gang_gpus=gang_gpus, gpus=1, job=[0], start=[0, 1], end=[1])
 
 
 def test_what_a_plan_shows(tmp_path):

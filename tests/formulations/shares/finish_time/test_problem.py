@@ -12,7 +12,7 @@ from shared_data import SHOCKWAVE
 import equipoise as eq
 
 FIXTURES = SHOCKWAVE / "policy_call_fixtures.json"
-FIELDS = ("rates", "gangs", "gpus", "steps", "elapsed_s", "isolated_elapsed_s", "isolated_rates")
+FIELDS = ("rates", "gang_gpus", "gpus", "steps", "elapsed_s", "isolated_elapsed_s", "isolated_rates")
 ONE = dict(zip(FIELDS, ([[1.0, 2.0]], [1], [1, 1], [5.0], [1.0], [1.0], [1.0]), strict=True))
 BACKENDS = [row.name for row in eq.backends(eq.FinishTimeFairness(**ONE), usable=True)]
 
@@ -28,12 +28,12 @@ def drawn(seed, jobs, types, contended=True):
     rng = np.random.default_rng(seed)
     rates = rng.uniform(0.5, 4.0, (jobs, types)) * (rng.random((jobs, types)) < 0.8)
     rates[rates.max(axis=1) == 0, 0] = 1.0
-    gangs = rng.choice([1, 1, 2, 4], jobs)
+    gang_gpus = rng.choice([1, 1, 2, 4], jobs)
     gpus = rng.integers(1, 3, types) + (0 if contended else 4 * jobs)
     elapsed = rng.uniform(0, 50, jobs) if contended else rng.uniform(0, 500, jobs)
     return eq.FinishTimeFairness(
         rates=rates,
-        gangs=gangs,
+        gang_gpus=gang_gpus,
         gpus=gpus,
         steps=rng.uniform(50, 400, jobs),
         elapsed_s=elapsed,
@@ -64,7 +64,7 @@ def reachable(problem, level):
         sides.append(1.0)
     for k in range(types):
         row = np.zeros((jobs, types))
-        row[:, k] = problem.gangs
+        row[:, k] = problem.gang_gpus
         rows.append(row.ravel())
         sides.append(problem.gpus[k])
     return linprog(np.zeros(jobs * types), A_ub=rows, b_ub=sides, method="highs").status == 0
@@ -86,7 +86,7 @@ def test_recorded_policy_calls_reach_their_closed_form(index):
     call = recorded()[index]
     problem = eq.FinishTimeFairness(
         rates=np.array(call["throughput"])[:, None],
-        gangs=call["scale_factor"],
+        gang_gpus=call["scale_factor"],
         gpus=[call["num_gpus"]],
         steps=call["steps_remaining"],
         elapsed_s=call["time_since_arrival_s"],
@@ -112,7 +112,7 @@ def test_one_type_is_the_closed_form(seed):
     for _ in range(200):
         level = (low + high) / 2
         late = level * denominator - problem.elapsed_s
-        used = (problem.gangs * seconds / np.where(late > 0, late, 1)).sum()
+        used = (problem.gang_gpus * seconds / np.where(late > 0, late, 1)).sum()
         fits = (late >= seconds).all() and used <= problem.gpus[0]
         low, high = (low, level) if fits else (level, high)
     result = eq.solve(problem, rel_gap=1e-9)
@@ -185,7 +185,7 @@ def test_metamorphic_relations(seed, factor):
     turned = {name: getattr(problem, name)[::-1] for name in FIELDS if name != "gpus"}
     assert level(**turned) == pytest.approx(best, rel=1e-7)
     # All gangs and all types twice as large are the same problem; more GPUs alone are no worse.
-    assert level(gangs=2 * problem.gangs, gpus=2 * problem.gpus) == pytest.approx(best, rel=1e-7)
+    assert level(gang_gpus=2 * problem.gang_gpus, gpus=2 * problem.gpus) == pytest.approx(best, rel=1e-7)
     assert level(gpus=problem.gpus + np.array([1, 0])) <= best * (1 + 1e-7)
 
 
@@ -193,7 +193,7 @@ def test_ties_take_the_isolated_shares_where_there_is_room():
     # The first job has waited so long that only its own speed matters; the others may have anything that is enough.
     problem = eq.FinishTimeFairness(
         rates=np.ones((4, 1)),
-        gangs=[1, 1, 2, 1],
+        gang_gpus=[1, 1, 2, 1],
         gpus=[3],
         steps=[100.0] * 4,
         elapsed_s=[2000.0, 0.0, 0.0, 0.0],
@@ -212,7 +212,7 @@ def test_ties_are_nearest_by_a_general_method(seed):
     jobs, types = 4, 2
     problem = eq.FinishTimeFairness(
         rates=rng.uniform(0.5, 2.0, (jobs, types)),
-        gangs=[1, 2, 1, 1],
+        gang_gpus=[1, 2, 1, 1],
         gpus=[2, 1],
         steps=rng.uniform(50, 100, jobs),
         elapsed_s=np.array([3000.0, 0, 0, 0]),
@@ -224,7 +224,7 @@ def test_ties_are_nearest_by_a_general_method(seed):
     need = problem.steps / (level * problem.isolated_s - problem.elapsed_s)
 
     def far(shares):
-        weights = problem.gangs / problem.isolated_shares.sum(axis=1)
+        weights = problem.gang_gpus / problem.isolated_shares.sum(axis=1)
         return float(weights @ ((shares.reshape(jobs, types) - problem.isolated_shares) ** 2).sum(axis=1))
 
     found = minimize(
@@ -233,7 +233,7 @@ def test_ties_are_nearest_by_a_general_method(seed):
         bounds=[(0, 1)] * (jobs * types),
         constraints=[
             {"type": "ineq", "fun": lambda x: 1 - x.reshape(jobs, types).sum(axis=1)},
-            {"type": "ineq", "fun": lambda x: problem.gpus - problem.gangs @ x.reshape(jobs, types)},
+            {"type": "ineq", "fun": lambda x: problem.gpus - problem.gang_gpus @ x.reshape(jobs, types)},
             {"type": "ineq", "fun": lambda x: (problem.rates * x.reshape(jobs, types)).sum(axis=1) / need - 1},
         ],
         method="SLSQP",
@@ -249,7 +249,7 @@ def test_same_input_same_bits():
 
 def test_a_job_with_no_steps_counts_with_what_it_took():
     problem = eq.FinishTimeFairness(
-        rates=[[0.0], [1.0]], gangs=[1, 1], gpus=[1], steps=[0, 100], elapsed_s=[90.0, 0.0],
+        rates=[[0.0], [1.0]], gang_gpus=[1, 1], gpus=[1], steps=[0, 100], elapsed_s=[90.0, 0.0],
         isolated_elapsed_s=[30.0, 0.0], isolated_rates=[1.0, 1.0],
     )  # fmt: skip
     result = eq.solve(problem, rel_gap=1e-9)
@@ -300,9 +300,9 @@ def test_a_plan_goes_into_the_program_and_back():
         ("rates", [[0.0, 0.0]]),
         ("rates", [1.0, 2.0]),
         ("rates", []),
-        ("gangs", [0]),
-        ("gangs", [1.5]),
-        ("gangs", [1, 1]),
+        ("gang_gpus", [0]),
+        ("gang_gpus", [1.5]),
+        ("gang_gpus", [1, 1]),
         ("gpus", [1]),
         ("gpus", [0, 1]),
         ("gpus", [True, 1]),
