@@ -140,15 +140,17 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path):
 # -- Imports -----------------------------------------------------------------------------------------------------------
 
 
-def test_importing_the_package_loads_nothing_beyond_numpy():
+@pytest.mark.parametrize(
+    ("use", "allowed"), [("", set()), ("from equipoise import *;", {"numpy"})], ids=["import", "all public names"]
+)
+def test_importing_the_package_loads_nothing_beyond_numpy(use, allowed):
     script = (
-        "import sys, numpy; before = set(sys.modules); import equipoise;"
-        "print(*{name.split('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names))"
+        "import sys, lazy_loader; before = set(sys.modules); import equipoise;"
+        + use
+        + "print(*{name.split('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names))"
     )
     run = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, env=environment())
-    loaded = set(run.stdout.split())
-    assert "equipoise" in loaded
-    assert loaded <= {"equipoise", "numpy"}
+    assert set(run.stdout.split()) == {"equipoise"} | allowed
 
 
 def environment() -> dict[str, str]:

@@ -19,7 +19,7 @@ class PackageCopy:
         ignored = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
         for name in FOLDERS:
             shutil.copytree(ROOT / name, self.root / name, ignore=ignored)
-        for name in ("__init__.py", "__main__.py", "py.typed"):
+        for name in ("__init__.py", "__init__.pyi", "__main__.py", "py.typed"):
             shutil.copy(ROOT / name, self.root / name)
 
     def write(self, path, text):
