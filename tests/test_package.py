@@ -303,9 +303,15 @@ def require(text: str) -> None:
             pytest.skip(f"the page needs {name.strip()}, which is not installed")
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if any(kind == "python" for _, kind, _ in blocks(page))], ids=relative
-)
+def scripts():
+    """One test for each page with Python; the page that holds a new backend to the whole contract is a long one."""
+    for page in PAGES:
+        if any(kind == "python" for _, kind, _ in blocks(page)):
+            marks = [pytest.mark.thorough] if page.stem == "add-a-backend" else []
+            yield pytest.param(page, marks=marks, id=relative(page))
+
+
+@pytest.mark.parametrize("page", scripts())
 def test_the_python_on_a_page_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch, capsys):
     """The blocks of one page run in order, as one script; a `text` block right after a python one is its output."""
     monkeypatch.chdir(tmp_path)

@@ -97,7 +97,9 @@ def test_a_formulation_is_a_module_and_a_row(tmp_path):
     copy = PackageCopy(tmp_path)
     copy.write("formulations/assignment/job_choice.py", FORMULATION)
     copy.insert(
-        "__init__.pyi", "from .formulations.errors import", "from .formulations.assignment.job_choice import JobChoice\n"
+        "__init__.pyi",
+        "from .formulations.errors import",
+        "from .formulations.assignment.job_choice import JobChoice\n",
     )
     copy.insert("__init__.pyi", '    "JobChain",\n', '    "JobChoice",\n')
     assert len(copy.touched) == 2  # its test or its page would be the third

@@ -219,6 +219,7 @@ def test_faults_found_later_have_the_names_of_the_file(tmp_path):
     assert str(error) == "submit_time_s = 0.0: before the job above it (jobs.csv, line 3)"
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not (SHARED / "gavel").is_dir(), reason="the published traces are not beside the repository")
 @pytest.mark.parametrize("name", FILES)
 def test_published_traces_take_their_durations(name):

@@ -11,7 +11,8 @@ import equipoise as eq
 
 Reason, Limit = eq.Reason, eq.Limit
 INF = math.inf
-both = pytest.mark.parametrize("backend", ["highs", "scipy"])
+# scipy is a backend by name only.
+both = pytest.mark.parametrize("backend", ["highs", pytest.param("scipy", marks=pytest.mark.thorough)])
 senses = pytest.mark.parametrize("sense", ["max", "min"])
 
 

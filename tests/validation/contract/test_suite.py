@@ -48,7 +48,9 @@ def contract_cases():
                 continue
             if not isinstance(case.kind, str) and not reads(backend, case.kind):
                 continue
-            marks = [pytest.mark.thorough] if name == "scipy" else []
+            # Special backends run isolated in the same way as highs.
+            long = name == "scipy" or (case.topic == "isolated" and name != "highs")
+            marks = [pytest.mark.thorough] if long else []
             yield pytest.param(name, case.name, marks=marks, id=f"{name}-{case.name}")
 
 
@@ -538,7 +540,19 @@ CAUGHT = [
 ]
 
 
-@pytest.mark.parametrize(("broken", "case"), CAUGHT, ids=[f"{broken.__name__}-{case}" for broken, case in CAUGHT])
+# Caught after many times the grace of a time limit.
+LATE = (IsNotInAHurry, IgnoresTheTimeLimit, ReadsNoTimeAsNoLimit)
+
+
+@pytest.mark.parametrize(
+    ("broken", "case"),
+    [
+        pytest.param(
+            broken, case, id=f"{broken.__name__}-{case}", marks=[pytest.mark.thorough] if broken in LATE else []
+        )
+        for broken, case in CAUGHT
+    ],
+)
 def test_a_broken_backend_is_caught(broken, case, monkeypatch):
     # Ten times less than the delays of those that are late: a busy machine hides none.
     monkeypatch.setattr(limits, "GRACE_S", 0.2)
@@ -558,6 +572,7 @@ def test_the_same_backend_unbroken_is_not_caught():
     assert {row.outcome for row in report.rows} == {"passed"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", UNWEIGHTED)
 def test_the_same_reader_of_markets_unbroken_is_not_caught(kind):
     cases = [case for case in CASES if case.kind == kind and case.topic not in ("isolated", "log", "threads")]

@@ -19,7 +19,8 @@ from equipoise.solvers.reductions.outer_approximation.solve import solve_by_tang
 from equipoise.solvers.registry import find_backend
 
 Reason, Limit = eq.Reason, eq.Limit
-BOTH = pytest.mark.parametrize("backend", ["highs", "scipy"])
+# scipy is a backend by name only.
+BOTH = pytest.mark.parametrize("backend", ["highs", pytest.param("scipy", marks=pytest.mark.thorough)])
 MOST = settings(max_examples=max(25, settings().max_examples // 2))  # a solve takes milliseconds
 
 
