@@ -311,7 +311,7 @@ def scripts():
             yield pytest.param(page, marks=marks, id=relative(page))
 
 
-@pytest.mark.parametrize("page", scripts())
+@pytest.mark.parametrize("page", list(scripts()))
 def test_the_python_on_a_page_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch, capsys):
     """The blocks of one page run in order, as one script; a `text` block right after a python one is its output."""
     monkeypatch.chdir(tmp_path)

@@ -96,7 +96,8 @@ def bench_agreement(
     return FAILED if any(tally.failed for tally in tallies) else OK
 
 
-@bench_app.command("door")
+@bench_app.command("overhead")
+@bench_app.command("door", hidden=True)  # its former name
 @deferred
 def bench_overhead(
     jobs: Annotated[int, typer.Option(help="Jobs in the window, over 20 rounds.")] = 1500,
@@ -104,7 +105,7 @@ def bench_overhead(
     repeats: Annotated[int, typer.Option(help="Runs per median.")] = 5,
     as_json: Json = False,
 ) -> int:
-    """Time what `solve` adds to the bare solvers, and what a process of its own adds."""
+    """Time what `solve` adds to the bare solvers, and what a separate process adds."""
     from ...validation.benchmarks.solve_overhead import overhead_rows
 
     return print_rows(overhead_rows(jobs=jobs, gpus=gpus, repeats=repeats), as_json=as_json)

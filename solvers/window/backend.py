@@ -31,7 +31,7 @@ NEAREST = 3
 MOST_BRANCHES = 16
 
 
-class Marginal(OwnMethod):
+class Lagrangian(OwnMethod):
     """Grants rounds by gain per GPU at the price of the dual; then packs, fills and checks the schedule.
 
     If the gap is still too wide, the numbers of rounds that could be better (few, by the dual) go to HiGHS as "counts",
@@ -214,4 +214,4 @@ class _Refinement:
         return np.asarray(np.logical_or.reduce([dual.possible(self.best.objective) for dual in self.duals]))
 
 
-BACKEND = Marginal()
+BACKEND = Lagrangian()

@@ -1,4 +1,4 @@
-"""The checks at the door: what they let in comes out as arrays of one type, what they refuse is named."""
+"""The checks of input: what they accept comes out as arrays of one type, what they refuse is named."""
 
 import math
 from fractions import Fraction

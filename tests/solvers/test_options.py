@@ -1,4 +1,4 @@
-"""Every option is checked at the door, by name, type and range, before anything runs."""
+"""Every option is checked by name, type and range, before anything runs."""
 
 import dataclasses
 import inspect

@@ -132,7 +132,7 @@ def overhead_rows(
     for name in SOLVERS:
         found = find_backend(name).probe()
         if not found.usable:
-            rows.append({"what": "door", "solver": name, "note": found.reason})
+            rows.append({"what": "solve", "solver": name, "note": found.reason})
             continue
         count = min(jobs, LIMITED_JOBS) if found.limit else jobs
         arguments = json.dumps([name, count, gpus, repeats, time_limit, seed])
@@ -167,7 +167,7 @@ def measured(name: str, jobs: int, gpus: int, repeats: int, time_limit: float, s
         timed_solves.append((whole, whole - inside.solver + inside.listener))
     bare_s, bare_own = (median(each) for each in zip(*bares[1:], strict=True))
     own = median(each for _, each in timed_solves[1:])
-    row: dict[str, Any] = {"what": "door", "solver": name, "binaries": int(program.integer.sum()), "bare_s": bare_s}
+    row: dict[str, Any] = {"what": "solve", "solver": name, "binaries": int(program.integer.sum()), "bare_s": bare_s}
     row |= {"bare_own_ms": 1e3 * bare_own, "own_ms": 1e3 * own, "overhead_ms": 1e3 * (own - bare_own)}
     row |= {"overhead_pct": 100 * (own - bare_own) / bare_s, "note": ""}
     return [row, *_isolation(name, program, repeats, isolated)]

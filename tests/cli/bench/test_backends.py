@@ -1,4 +1,4 @@
-"""`equipoise bench agreement` and `bench door`: rows, exit codes, and no noise off a terminal."""
+"""`equipoise bench agreement` and `bench overhead`: rows, exit codes, and no noise off a terminal."""
 
 import json
 
@@ -35,7 +35,9 @@ def test_a_disagreement_is_an_exit_code(capsys, monkeypatch):
     assert "off by one" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [["agreement", "--count", "0"], ["door", "--repeats", "0"]])
+@pytest.mark.parametrize(
+    "arguments", [["agreement", "--count", "0"], ["overhead", "--repeats", "0"], ["door", "--repeats", "0"]]
+)
 def test_bad_input_is_two(arguments, capsys):
     assert run(["bench", *arguments]) == 2
     assert "at least 1" in capsys.readouterr().err

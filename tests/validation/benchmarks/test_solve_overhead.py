@@ -1,4 +1,4 @@
-"""The benchmark of the door: it counts what it says it counts, and puts back what it replaces."""
+"""The benchmark of the overhead of `solve`: it counts what it says it counts, and puts back what it replaces."""
 
 import time
 
@@ -9,16 +9,16 @@ from equipoise.solvers.verification.checked_solution import ProgressRecorder
 from equipoise.validation.benchmarks import solve_overhead as module
 
 
-def test_each_usable_solver_has_a_row_of_the_door_and_one_of_isolation():
+def test_each_usable_solver_has_a_row_of_solve_and_one_of_isolation():
     rows = module.overhead_rows(jobs=6, gpus=8, repeats=1, time_limit=2.0)
     usable = {name for name in module.SOLVERS if next(row for row in eq.backends() if row.name == name).usable}
     assert {row["solver"] for row in rows} == set(module.SOLVERS)
-    for what in ("door", "isolation"):
+    for what in ("solve", "isolation"):
         assert {row["solver"] for row in rows if row["what"] == what and "binaries" in row} == usable
     for row in rows:
         if "binaries" not in row:
             assert "not installed" in row["note"]
-        elif row["what"] == "door":
+        elif row["what"] == "solve":
             assert row["overhead_ms"] == pytest.approx(row["own_ms"] - row["bare_own_ms"])
             assert row["overhead_pct"] == pytest.approx(0.1 * row["overhead_ms"] / row["bare_s"])
             assert row["own_ms"] > 0

@@ -17,7 +17,7 @@ from equipoise.solvers.backend import Answer, Availability, Backend, Claim
 from equipoise.solvers.external.highs import Highs
 from equipoise.solvers.registry import BACKENDS, find_backend
 from equipoise.solvers.selection import reads
-from equipoise.solvers.window.backend import Marginal
+from equipoise.solvers.window.backend import Lagrangian
 from equipoise.validation.contract import limits, programs
 from equipoise.validation.contract import suite as contract
 from equipoise.validation.contract.formulations import FORMULATIONS
@@ -331,7 +331,7 @@ class Crashes(Broken):
         raise ZeroDivisionError("division by zero")
 
 
-class BoundsWindowsTooTightly(Marginal):
+class BoundsWindowsTooTightly(Lagrangian):
     name = "broken"
 
     def solve(self, task, options, on_progress):
@@ -339,7 +339,7 @@ class BoundsWindowsTooTightly(Marginal):
         return replace(answer, bound=answer.bound - 0.01 * task.problem.gap_scale(0.0))
 
 
-class WastesRounds(Marginal):
+class WastesRounds(Lagrangian):
     name = "broken"
 
     def solve(self, task, options, on_progress):

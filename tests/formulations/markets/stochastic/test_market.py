@@ -429,7 +429,7 @@ def test_evaluate_sees_every_kind_of_fault():
     assert market.evaluate(corrupted(plan, lambda parts: parts[0].__setitem__((0, 0), [1, 0])))[0] == -np.inf
 
 
-# -- The door ----------------------------------------------------------------------------------------------------------
+# -- Input -------------------------------------------------------------------------------------------------------------
 
 
 def test_backends_are_weighed_by_the_class_of_the_form():

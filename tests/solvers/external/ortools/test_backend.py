@@ -1,4 +1,4 @@
-"""CP-SAT through the common door, always in a process of its own: this one may have highspy loaded."""
+"""CP-SAT through `solve`, always in a separate process: this one may have highspy loaded."""
 
 import itertools
 import math
