@@ -102,6 +102,19 @@ _OWN = (
         rules="RoundRules",
         sentence="in rounds of {rules.round_s:g} s",
     ),
+    Engine(
+        name="placement",
+        summary="jobs hold particular GPUs on machines, and may share them",
+        module=".placement.engine",
+        run="run_placement",
+        rules="PlacementRules",
+        sentence="with at most {rules.jobs_per_gpu} job(s) on a GPU and {rules.restart_s:g} s for a restart",
+        headlines=(
+            *HEADLINES,
+            Headline("avg_waited_s", "waited s", "{:,.0f}"),
+            Headline("preemptions", "preemptions", "{:,.0f}", less_is_better=None, relative=False),
+        ),
+    ),
 )
 
 #: Every engine by name: the package's own, and those that other distributions add.
