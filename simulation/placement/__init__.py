@@ -31,5 +31,6 @@ __all__ = [
     "Start",
     "Stop",
     "Wake",
+    "simulate_placement",
     "ticks",
 ]

@@ -18,7 +18,7 @@ from ..profiles.table import Profiles
 from ..results.interrupt import OnStep, play
 from ..results.timeline import Levels, StretchLog
 from ..traces.trace import Trace
-from .actions import Action, Move, Start, Stop, Wake
+from .actions import Move, Start, Stop, Wake
 from .interference import ConstantInterference, Interference
 from .job import PlacementJob
 from .policy import PlacementPolicy, PlacementState
@@ -223,7 +223,7 @@ class _Run:
 
     # -- Actions -------------------------------------------------------------------------------------------------------
 
-    def _apply(self, actions: Iterable[Action]) -> None:
+    def _apply(self, actions: Iterable[Any]) -> None:
         for action in actions:
             if isinstance(action, Wake):
                 if not (math.isfinite(action.time_s) and action.time_s > self.state.time_s + TICK_S):
@@ -398,7 +398,10 @@ class _Run:
         for index, job in self.state.running.items():
             held_s[index] += now_s - job.last_start_s
         ends = [row[0] for row in self.levels[1:]] + [now_s]
-        rows = [(start_s, end_s, *rest) for (start_s, *rest), end_s in zip(self.levels, ends, strict=True)]
+        rows = [
+            (start_s, end_s, busy, running, waiting)
+            for (start_s, busy, running, waiting), end_s in zip(self.levels, ends, strict=True)
+        ]
         return PlacementResult(
             engine="placement",
             policy=str(self.policy.name),

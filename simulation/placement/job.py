@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from ...formulations.errors import EquipoiseError
 from ..traces.trace import Trace
 from .speeds import Running
 
-if TYPE_CHECKING:
-    from .policy import PlacementState
+
+class Observation:
+    """Current time, and what a policy declares that it knows; `knows` as in `PlacementPolicy`."""
+
+    def __init__(self, knows: frozenset[str]) -> None:
+        self.time_s = 0.0
+        self.knows = knows
+
+    def require(self, what: str) -> None:
+        """Raise EquipoiseError unless the policy knows this."""
+        if what not in self.knows:
+            raise EquipoiseError(f"the policy reads {what}, which its attribute `knows` does not list")
 
 
 class PlacementJob:
@@ -32,17 +42,10 @@ class PlacementJob:
         Starts after a stop, stops by the policy before the end (without moves), and moves.
     """
 
-    __slots__ = (
-        "_at_s", "_done", "_exclusive_rate", "_exposed", "_lease", "_progress_from_s", "_rate", "_ready_s",
-        "_shared_gpus", "_solo_rate", "_state", "_version", "_work", "arrival_s", "batch_size", "end_s", "exposed_s",
-        "gang_gpus", "gpu_ids", "id", "last_start_s", "last_stop_s", "min_gpus", "model", "moves", "preemptions",
-        "restarts", "run", "run_gpu_s", "run_s", "shared_gpu_s", "start_s", "trace_index", "weight",
-    )  # fmt: skip
-
     def __init__(
-        self, state: PlacementState, trace: Trace, trace_index: int, work: float, exclusive_rate: float
+        self, observation: Observation, trace: Trace, trace_index: int, work: float, exclusive_rate: float
     ) -> None:
-        self._state = state
+        self._observation = observation
         self.trace_index, self.id = trace_index, trace.job_id[trace_index]
         self.model = trace.model[trace_index]
         self.gang_gpus, self.min_gpus = int(trace.gang_gpus[trace_index]), int(trace.min_gpus[trace_index])
@@ -75,20 +78,20 @@ class PlacementJob:
     @property
     def total_s(self) -> float:
         """Exclusive time: run time alone on the gang, in seconds. For policies that know "durations"."""
-        self._state.require("durations")
+        self._observation.require("durations")
         return self._work / self._exclusive_rate
 
     @property
     def remaining_s(self) -> float:
         """Part of the exclusive time that is left, in seconds. For policies that know "durations"."""
-        self._state.require("durations")
+        self._observation.require("durations")
         return max(0.0, self._work - self._done - self._rate * self._running_s()) / self._exclusive_rate
 
     def _running_s(self) -> float:
         """Return the seconds of progress since `_at_s`."""
         if self.run is None:
             return 0.0
-        return max(0.0, self._state.time_s - max(self._at_s, self._progress_from_s))
+        return max(0.0, self._observation.time_s - max(self._at_s, self._progress_from_s))
 
     def _accrue(self) -> None:
         """Add the progress since `_at_s` to the sums."""
@@ -99,7 +102,7 @@ class PlacementJob:
             self.run_gpu_s += seconds * len(self.gpu_ids)
             self.shared_gpu_s += seconds * self._shared_gpus
             self.exposed_s += seconds * self._exposed
-        self._at_s = self._state.time_s
+        self._at_s = self._observation.time_s
 
     def __repr__(self) -> str:
         where = f"runs on {len(self.gpu_ids)} of" if self.gpu_ids else "waits for"

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from ...formulations.errors import EquipoiseError
 from ..cluster import Cluster
 from .actions import Action
 from .interference import Interference
+from .job import Observation, PlacementJob
 from .occupancy import Occupancy
 from .speeds import Running, Speeds
 
-if TYPE_CHECKING:
-    from .job import PlacementJob
 
-__all__ = ["PlacementPolicy", "PlacementState"]
-
-
-class PlacementState:
+class PlacementState(Observation):
     """State of the cluster when the policy is called; it changes with each action that the policy yields.
 
     Attributes
@@ -42,7 +37,8 @@ class PlacementState:
     def __init__(
         self, cluster: Cluster, jobs_per_gpu: int, speeds: Speeds, interference: Interference, knows: frozenset[str]
     ) -> None:
-        self.time_s, self.step = 0.0, 0
+        super().__init__(knows)
+        self.step = 0
         self.cluster, self.jobs_per_gpu = cluster, jobs_per_gpu
         self.gpus = Occupancy(cluster)
         self.jobs: dict[int, PlacementJob] = {}
@@ -51,7 +47,7 @@ class PlacementState:
         self.arrived: list[PlacementJob] = []
         self.ended: list[PlacementJob] = []
         self.expired: list[PlacementJob] = []
-        self._speeds, self._interference, self._knows = speeds, interference, knows
+        self._speeds, self._interference = speeds, interference
 
     @property
     def speeds(self) -> Speeds:
@@ -64,11 +60,6 @@ class PlacementState:
         """Interference of jobs that share GPUs, for policies that know "interference"."""
         self.require("interference")
         return self._interference
-
-    def require(self, what: str) -> None:
-        """Raise EquipoiseError unless the policy declares in `knows` that it knows this."""
-        if what not in self._knows:
-            raise EquipoiseError(f"the policy reads {what}, which its attribute `knows` does not list")
 
     def run_on(self, job: PlacementJob, gpu_ids: Iterable[int], batch_size: int, sub_batch: int) -> Running:
         """Return the job as it would run on these GPUs."""
