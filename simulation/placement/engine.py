@@ -137,6 +137,7 @@ class _Run:
         self.events: list[tuple[float, int, int, int]] = []
         self._expect_arrival()
         self.steps = self.ended = self.busy = 0
+        self.unrenewed: dict[int, PlacementJob] = {}  # jobs whose leases end in this call, and are not renewed so far
         self.ready_s: dict[int, float] = {}  # GPUs on which a stopped job saves its state, and until when
         self.held_s = np.zeros(len(trace))
         self.machines = np.zeros(len(trace), dtype=np.int64)
@@ -178,30 +179,33 @@ class _Run:
         state, due = self.state, self._due_events()
         if self.steps >= self.rules.most_steps:
             raise EquipoiseError(f"{self.steps} calls passed, and {len(state.jobs)} jobs have not ended")
-        state.time_s = max(state.time_s, max(time_s for time_s, *_ in due))
-        state.arrived, state.ended, state.expired, state.step = [], [], [], self.steps
+        last_s = max(state.time_s, max(time_s for time_s, *_ in due))
         for time_s, kind, index, _ in due:
-            job = self.jobs[index]
             if kind == _END:
-                self._end(job, time_s)
-            elif kind == _ARRIVAL:
-                state.jobs[index] = state.waiting[index] = job
-                state.arrived.append(job)
-            elif kind == _LEASE and job.run is not None:
-                state.expired.append(job)
-        present = len(state.jobs)
+                state.time_s = max(state.time_s, time_s)
+                self._end(self.jobs[index])
+        state.time_s = last_s
+        # In order of the trace: times within a tick of each other are in no order.
+        due.sort(key=lambda event: event[1:3])
+        state.ended = [self.jobs[index] for _, kind, index, _ in due if kind == _END]
+        state.arrived = [self.jobs[index] for _, kind, index, _ in due if kind == _ARRIVAL]
+        expired = [self.jobs[index] for _, kind, index, _ in due if kind == _LEASE]
+        state.expired = [job for job in expired if job.run is not None]
+        self.unrenewed = {job.trace_index: job for job in state.expired}
+        for job in state.arrived:
+            state.jobs[job.trace_index] = state.waiting[job.trace_index] = job
+        present, state.step = len(state.jobs), self.steps
         _, wall_s = self.calls.timed(lambda: self._apply(self.policy.decide(state)))
         evidence = getattr(self.policy, "evidence", None) or Evidence()
         self.calls.record(self.steps, state.time_s, present, wall_s, "actions", evidence)
-        for job in state.expired:
-            if job.run is not None and job.last_start_s < state.time_s:
-                self._stop(job)
+        for job in list(self.unrenewed.values()):
+            self._stop(job)
         self.levels.append((state.time_s, self.busy, len(state.running), len(state.waiting)))
         self.steps += 1
         return True
 
     def _due_events(self) -> list[tuple[float, int, int, int]]:
-        """Take the events within a tick of the next, in order of kind and job."""
+        """Take the events within a tick of the next, in order of time."""
         due: list[tuple[float, int, int, int]] = []
         while self.events and (not due or self.events[0][0] <= due[0][0] + TICK_S):
             event = heappop(self.events)
@@ -214,7 +218,7 @@ class _Run:
         if not due:
             names = ", ".join(repr(job.id) for job in list(self.state.jobs.values())[:5])
             raise EquipoiseError(f"{self.policy.name} leaves jobs waiting, and no event is to come: {names}, ...")
-        return sorted(due, key=lambda event: event[1:])
+        return due
 
     def _expect_arrival(self) -> None:
         index = next(self.arrivals, None)
@@ -256,11 +260,11 @@ class _Run:
 
     def _renew(self, job: PlacementJob, action: Start) -> None:
         """Extend the lease of a job whose lease ends now."""
-        if job not in self.state.expired:
+        if job.trace_index not in self.unrenewed:
             self._refuse("trace_index", job.trace_index, f"job {job.id!r} runs already; use Move")
         if tuple(action.gpu_ids) != job.gpu_ids:
             self._refuse("gpu_ids", action.gpu_ids, f"job {job.id!r} renews its lease on its own GPUs; use Move")
-        self.state.expired.remove(job)
+        del self.unrenewed[job.trace_index]
         self._schedule_lease(job, action.lease_s)
 
     def _move(self, job: PlacementJob, action: Move) -> None:
@@ -341,6 +345,7 @@ class _Run:
         state.gpus.remove(index, ids, state.time_s)
         self.busy = state.cluster.gpus - state.gpus.free_gpus
         del state.running[index]
+        self.unrenewed.pop(index, None)
         job.run, job.gpu_ids, job._rate, job._shared_gpus = None, (), 0.0, 0
         job._version += 1
         job._lease += 1
@@ -349,11 +354,10 @@ class _Run:
         for other in others.values():
             self._set_rate(other)
 
-    def _end(self, job: PlacementJob, time_s: float) -> None:
+    def _end(self, job: PlacementJob) -> None:
         self._vacate(job)
-        job._done, job.end_s = job._work, time_s
+        job._done, job.end_s = job._work, self.state.time_s
         del self.state.jobs[job.trace_index]
-        self.state.ended.append(job)
         self.ended += 1
 
     # -- Rates ---------------------------------------------------------------------------------------------------------
