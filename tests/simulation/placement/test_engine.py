@@ -59,9 +59,8 @@ def play(jobs, actions, *, cluster=4, speeds=None, interference=None, **rules):
 def rows(result):
     """Return the stretches as (job, start, end, GPUs)."""
     found = result.stretches
-    return list(
-        zip(found.trace_index.tolist(), found.start_s.tolist(), found.end_s.tolist(), map(tuple, found.ids()), strict=True)
-    )  # fmt: skip
+    columns = (column.tolist() for column in (found.trace_index, found.start_s, found.end_s))
+    return list(zip(*columns, map(tuple, found.ids()), strict=True))
 
 
 # -- Costs -------------------------------------------------------------------------------------------------------------
