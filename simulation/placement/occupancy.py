@@ -97,6 +97,8 @@ class Occupancy:
         """
         if rule not in _RULES:
             raise InvalidInput("placement", rule, f"must be one of {', '.join(_RULES)}")
+        if gpus < 1:
+            raise InvalidInput("gpus", gpus, "must be at least 1")
         return None if gpus > self.free_gpus else tuple(sorted(_RULES[rule](self, gpus)))
 
     def _consolidated(self, gpus: int) -> list[int]:
