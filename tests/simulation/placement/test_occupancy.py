@@ -121,7 +121,7 @@ def test_a_cluster_without_machines_is_one_machine():
 
 
 def test_an_unknown_rule_is_refused():
-    with pytest.raises(InvalidInput, match="^placement = 'best'"):
+    with pytest.raises(InvalidInput, match=r"^placement = 'best'"):
         Occupancy(RACKS).find(1, "best")
 
 
