@@ -72,6 +72,8 @@ class Engine:
         Template of the phrase by which a page states the rules, such as "in rounds of {rules.round_s:g} s".
     headlines : tuple of Headline
         Columns of a comparison.
+    options : tuple of str
+        Options of the command line that only this engine takes, such as "--machines".
     """
 
     name: str
@@ -81,6 +83,7 @@ class Engine:
     rules: str
     sentence: str = ""
     headlines: tuple[Headline, ...] = HEADLINES
+    options: tuple[str, ...] = ()
 
     def load(self, name: str) -> Any:
         """Return the attribute of the engine's module with this name."""
@@ -114,6 +117,7 @@ _OWN = (
             Headline("avg_waited_s", "waited s", "{:,.0f}"),
             Headline("preemptions", "preemptions", "{:,.0f}", less_is_better=None, relative=False),
         ),
+        options=("--machines", "--gpus-per-machine", "--racks", "--speeds", "--interference"),
     ),
 )
 

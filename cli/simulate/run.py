@@ -30,15 +30,15 @@ class FinishedRun:
 
 def run_policy(config: SimulationConfig, spec: PolicySpec, on_step: OnStep | None = None) -> FinishedRun:
     """Run one policy; EquipoiseError if it fails, or names column and line of a trace that cannot run."""
-    from ...simulation import Cluster, simulate
+    from ...simulation import simulate
 
     start, cpu = time.perf_counter(), time.process_time()
     result = simulate(
         config.trace,
         spec.make(config.seed),
         engine=config.engine_name,
-        cluster=Cluster.of(config.gpus),
-        speeds=config.profiles,
+        cluster=config.own.cluster(config.gpus),
+        speeds=config.speeds,
         rules=config.rules,
         on_step=on_step,
     )

@@ -2,7 +2,7 @@
 
 from .actions import Action, Move, Start, Stop, Wake
 from .engine import simulate_placement
-from .interference import ConstantInterference, Interference
+from .interference import ConstantInterference, Interference, SharedSpeeds
 from .job import PlacementJob
 from .occupancy import PLACEMENTS, Occupancy
 from .policy import PlacementPolicy, PlacementState
@@ -27,6 +27,7 @@ __all__ = [
     "PlacementState",
     "ProfileSpeeds",
     "Running",
+    "SharedSpeeds",
     "Speeds",
     "Start",
     "Stop",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ...formulations.checks import as_real
-from .speeds import Running
+from .speeds import Running, Speeds
 
 
 class Interference(Protocol):
@@ -32,3 +32,10 @@ class ConstantInterference:
     def ratio(self, mine: Running, others: Sequence[Running]) -> float:
         """Return the constant."""
         return self.value
+
+
+class SharedSpeeds(NamedTuple):
+    """Speeds of jobs alone, and the interference of jobs that share GPUs: one argument `speeds` for `simulate`."""
+
+    speeds: Speeds
+    interference: Interference
