@@ -34,6 +34,7 @@ from ..simulate.options import (
     Seed,
     Sort,
     SpeedsName,
+    SplitGpus,
     TraceName,
 )
 from ..simulate.policy_spec import PolicySpec, read_policies
@@ -65,6 +66,7 @@ def compare_command(
     rules: Rules = None,
     sort: Sort = False,
     skip_wide: SkipWide = False,
+    split_gpus: SplitGpus = None,
     machines: Machines = None,
     gpus_per_machine: GpusPerMachine = None,
     racks: Racks = None,
@@ -92,7 +94,7 @@ def compare_command(
     specs = read_policies(policies or default_policies(engine), seed, engine)
     config = read_config(
         trace, gpus=gpus, engine=str(specs[0].engine), profiles=profiles, cluster=cluster, jobs=jobs, rules=rules,
-        seed=seed, sort=sort, skip_wide=skip_wide, own=own,
+        seed=seed, sort=sort, skip_wide=skip_wide, split_gpus=split_gpus, own=own,
     )  # fmt: skip
     targets = Targets(out, PAGE if html is None and out is None and not as_json else html)
     check_target("--html", targets.page)

@@ -29,6 +29,7 @@ from .options import (
     Seed,
     Sort,
     SpeedsName,
+    SplitGpus,
     TraceName,
 )
 from .policy_spec import read_policies
@@ -51,6 +52,7 @@ def simulate_command(
     rules: Rules = None,
     sort: Sort = False,
     skip_wide: SkipWide = False,
+    split_gpus: SplitGpus = None,
     machines: Machines = None,
     gpus_per_machine: GpusPerMachine = None,
     racks: Racks = None,
@@ -75,7 +77,7 @@ def simulate_command(
         raise CommandError(f"--policy {policy}: names {1 + len(more)} policies", "`equipoise compare` runs several.")
     config = read_config(
         trace, gpus=gpus, engine=str(spec.engine), profiles=profiles, cluster=cluster, jobs=jobs, rules=rules,
-        seed=seed, sort=sort, skip_wide=skip_wide, own=own,
+        seed=seed, sort=sort, skip_wide=skip_wide, split_gpus=split_gpus, own=own,
     )  # fmt: skip
     check_folder(out)
     with CountProgress(spec.label, QUIET_S) as counted:

@@ -39,6 +39,7 @@ class SimulationConfig:
     gpus: int | Mapping[str, int]
     rules: Any
     seed: int
+    split_gpus: int | None
     own: EngineOptions
     asked: tuple[str, ...] = ()
 
@@ -84,6 +85,7 @@ def read_config(
     seed: int,
     sort: bool,
     skip_wide: bool,
+    split_gpus: int | None,
     own: EngineOptions,
 ) -> SimulationConfig:
     """Read and check everything but the policies.
@@ -96,8 +98,9 @@ def read_config(
     own.cluster(amounts)
     widest = amounts if isinstance(amounts, int) else max(amounts.values())
     as_integer("--seed", seed, minimum=0)
-    if jobs is not None:
-        as_integer("--jobs", jobs, minimum=1)
+    for option, count in (("--jobs", jobs), ("--split-gpus", split_gpus)):
+        if count is not None:
+            as_integer(option, count, minimum=1)
     known: Profiles | Mapping[str, Profiles] = _profiles(profiles, cluster, amounts)
     first = known if not isinstance(known, Mapping) else next(iter(known.values()))
     profiles_name = profiles or BUILTIN
@@ -121,6 +124,7 @@ def read_config(
         (("--seed", str(seed)), True),
         (("--sort",), sort),
         (("--skip-wide",), skip_wide),
+        (("--split-gpus", str(split_gpus)), split_gpus is not None),
         *(((option, str(value)), True) for option, value in own.given().items()),
     )
     config = SimulationConfig(
@@ -133,6 +137,7 @@ def read_config(
         gpus=amounts,
         rules=_rules(rules, rules_type),
         seed=seed,
+        split_gpus=split_gpus,
         own=own,
         asked=tuple(word for words, given in repeated if given for word in words),
     )

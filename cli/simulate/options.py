@@ -51,3 +51,6 @@ InterferenceText = Annotated[
     str | None,
     typer.Option(metavar="X", help="Slowdown of jobs that share a GPU, at least 1 [1]; rules jobs_per_gpu=2 allow it."),
 ]
+SplitGpus = Annotated[
+    int | None, typer.Option(metavar="N", help="Every metric also for jobs of more and of at most N GPUs.")
+]

@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 
 from equipoise.cli.main import run
@@ -51,6 +52,29 @@ def test_policies_of_the_engine_are_compared(capsys):
     assert by_policy["srtf"]["preemptions"] > 0 == by_policy["sjf"]["preemptions"]
 
 
+def test_every_metric_is_given_for_wide_and_narrow_jobs(tmp_path, capsys):
+    arguments = [*SHORT, "--policy", "srtf", "--machines", "4", "--gpus", "8", "--split-gpus", "1"]
+    assert run(["simulate", *arguments, "--out", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    found = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
+    jobs = pd.read_csv(tmp_path / "jobs.csv")
+    groups = {"more": jobs[jobs["gpus"] > 1], "at_most": jobs[jobs["gpus"] <= 1]}
+    for name, some in groups.items():
+        metrics = found["by_gpus"][name]
+        assert metrics["jobs"] == len(some) > 0
+        assert metrics["avg_jct_s"] == pytest.approx(some["jct_s"].mean())
+        assert metrics["avg_waited_s"] == pytest.approx(some["waited_s"].mean())
+        assert metrics["preemptions"] == some["preemptions"].sum()
+    assert "> 1 GPUs" in shown
+    assert "<= 1 GPUs" in shown
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "more than 1 GPUs" in page
+    assert "on 4 machines" in page
+    none = result_of(capsys, "simulate", *SHORT, "--policy", "fifo", "--gpus", "8", "--split-gpus", "8")
+    assert none["by_gpus"]["more"] == {}
+    assert none["by_gpus"]["at_most"]["jobs"] == 12
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -69,6 +93,7 @@ def test_policies_of_the_engine_are_compared(capsys):
         (["--policy", "sjf", "--interference", "many"], "--interference = 'many': must be a number"),
         (["--policy", "sjf", "--speeds", "fast"], "--speeds = 'fast': must be one of durations, profiles"),
         (["--policy", "sjf", "--speeds", "durations"], "--speeds = 'durations': the trace has no durations"),
+        (["--policy", "sjf", "--split-gpus", "0"], "--split-gpus = 0: at least 1"),
         (["--engine", "place"], "--engine place: unknown"),
     ],
 )
