@@ -174,11 +174,11 @@ class _Fit:
         self.free += [] if self.alone.all() else ["overlap"]
 
     def best(self) -> TimeModelFit:
-        """Return the best of the local optima from several overlaps."""
+        """Return the better of the local optima from a small and a large overlap."""
         from scipy.optimize import least_squares
 
         found = []
-        for overlap in (1.05, 1.5, 2.5, 5.0) if "overlap" in self.free else (1.0,):
+        for overlap in (1.5, 5.0) if "overlap" in self.free else (1.0,):
             start = self._start(overlap)
             lower = [0.0 if name == "overlap" else -40.0 for name in self.free]
             upper = [np.log(LARGEST_OVERLAP) if name == "overlap" else 40.0 for name in self.free]

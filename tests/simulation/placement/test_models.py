@@ -1,6 +1,7 @@
 """The table of models and the speeds by it: closed forms, durations kept, and bad tables refused."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -213,6 +214,14 @@ def test_rates_are_throughput_times_efficiency_in_iterations_at_the_first_batch_
     assert speeds(noise_scale="last").rate(running()) == pytest.approx(2.0 * 32.0 / 36.0 / 6.0)
     assert speeds().exposed(running()) == pytest.approx(2.0 / 6.0)
     assert speeds().exposed(running(gpus=1)) == 0.0
+
+
+def test_accumulation_pays_the_fixed_time_of_each_sub_batch():
+    fixed = ModelSpeeds(ModelTable([row(time=replace(row().time, compute_s=1.0))]))
+    assert fixed.rate(running()) == pytest.approx(1.6 / (5.0 + 2.0))
+    assert fixed.rate(running(sub_batch=2)) == pytest.approx(1.6 / (3.0 + 3.0 + 2.0))
+    assert fixed.exposed(running()) == pytest.approx(2.0 / 7.0)
+    assert fixed.exposed(running(sub_batch=2)) == pytest.approx(2.0 / 8.0)
 
 
 def test_work_is_what_a_duration_amounts_to_on_the_fewest_machines():

@@ -82,6 +82,15 @@ def test_accumulation_never_shortens_an_iteration(time, gpus, size, sub_batch):
     assert divided == whole or sub_batch < size
 
 
+@given(
+    time=times, factor=st.floats(0.1, 10.0), gpus=st.integers(1, 8), size=st.integers(1, 200), steps=st.integers(1, 4)
+)
+def test_seconds_scale_with_the_seconds_of_the_constants(time, factor, gpus, size, steps):
+    constants = {name: value * factor for name, value in vars(time).items() if name != "overlap"}
+    scaled = TimeModel(**constants, overlap=time.overlap).iteration(gpus, size * steps, sub_batch=size)
+    assert scaled == pytest.approx([factor * value for value in time.iteration(gpus, size * steps, sub_batch=size)])
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -130,6 +139,21 @@ def test_residuals_are_logarithms_of_predicted_over_measured_throughput():
     assert fit.rms_log_error == pytest.approx(math.sqrt(np.mean(fit.log_residuals**2)))
     # No worse than the constants that made the measurements.
     assert 0.05 < fit.rms_log_error <= math.sqrt(np.mean(noise**2)) + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("constants", "seed", "error"),
+    [
+        # A search from a small overlap ends at 0.0806, and one from a large overlap at 0.0896.
+        ((0.572, 0.00914, 0.453, 0.00448, 0.00723, 0.0202, 2.69), 11, 0.0799),
+        ((0.42, 3.25e-05, 0.00176, 0.0207, 0.151, 0.000224, 1.91), 39, 0.0891),
+    ],
+)
+def test_a_fit_takes_the_better_of_two_local_optima(constants, seed, error):
+    time = TimeModel(**dict(zip(PLAIN, constants, strict=True)))
+    gpus, batch, throughput, machines = measurements(time, [8, 32, 128, 1024], gpus=(1, 2, 4, 8, 16))
+    noise = np.random.default_rng(seed).normal(0.0, 0.1, len(gpus))
+    assert fit_time_model(gpus, batch, throughput * np.exp(noise), machines=machines).rms_log_error < error + 2e-4
 
 
 def test_what_was_not_measured_follows_the_rules():
