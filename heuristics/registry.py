@@ -79,9 +79,17 @@ _ROUNDS = (
     ("las", "least attained service first", ".rounds.queue", "LasPolicy"),
 )
 
+# Policies of the placement engine.
+_PLACEMENT = (
+    ("fifo", "first come, first served", ".placement.queue", "FifoPolicy"),
+    ("sjf", "shortest job first", ".placement.queue", "SjfPolicy"),
+    ("srtf", "shortest remaining time first, with preemption", ".placement.queue", "SrtfPolicy"),
+)
+
 _OWN = [
-    PolicyEntry(name=name, engine="rounds", description=description, module=module, maker=maker)
-    for name, description, module, maker in _ROUNDS
+    PolicyEntry(name=name, engine=engine, description=description, module=module, maker=maker)
+    for engine, rows in (("rounds", _ROUNDS), ("placement", _PLACEMENT))
+    for name, description, module, maker in rows
 ]
 
 #: Every policy by (name, engine): the package's own, and those that other distributions add.

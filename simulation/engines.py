@@ -72,6 +72,10 @@ class Engine:
         Template of the phrase by which a page states the rules, such as "in rounds of {rules.round_s:g} s".
     headlines : tuple of Headline
         Columns of a comparison.
+    job_columns : tuple of (str, str)
+        Columns of `SimulationResult.jobs` that only this engine has and a page shows, with their headings.
+    options : tuple of str
+        Options of the command line that only this engine takes, such as "--machines".
     """
 
     name: str
@@ -81,6 +85,8 @@ class Engine:
     rules: str
     sentence: str = ""
     headlines: tuple[Headline, ...] = HEADLINES
+    job_columns: tuple[tuple[str, str], ...] = ()
+    options: tuple[str, ...] = ()
 
     def load(self, name: str) -> Any:
         """Return the attribute of the engine's module with this name."""
@@ -101,6 +107,26 @@ _OWN = (
         run="run_rounds",
         rules="RoundRules",
         sentence="in rounds of {rules.round_s:g} s",
+    ),
+    Engine(
+        name="placement",
+        summary="jobs hold particular GPUs on machines, and may share them",
+        module=".placement.engine",
+        run="run_placement",
+        rules="PlacementRules",
+        sentence="with at most {rules.jobs_per_gpu} job(s) on a GPU and {rules.restart_s:g} s for a restart",
+        headlines=(
+            *HEADLINES,
+            Headline("avg_waited_s", "waited s", "{:,.0f}"),
+            Headline("preemptions", "preemptions", "{:,.0f}", less_is_better=None, relative=False),
+        ),
+        job_columns=(
+            ("machines", "machines"),
+            ("waited_s", "waited s"),
+            ("preemptions", "preemptions"),
+            ("shared_gpu_s", "shared GPU s"),
+        ),
+        options=("--machines", "--gpus-per-machine", "--racks", "--speeds", "--interference"),
     ),
 )
 

@@ -37,7 +37,7 @@ class Stop(NamedTuple):
 
 
 class Wake(NamedTuple):
-    """Call the policy at this time, in seconds, if no event calls it before."""
+    """Call the policy at this time, in seconds."""
 
     time_s: float
 

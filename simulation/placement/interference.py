@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ...formulations.checks import as_integer, as_real
 from ...formulations.errors import InvalidInput
 from ..delimited_files import Row, read_rows
 from ..traces.trace import Trace
-from .speeds import Running, table_names
+from .speeds import Running, Speeds, table_names
 
 
 class Interference(Protocol):
@@ -38,6 +38,13 @@ class ConstantInterference:
     def ratio(self, mine: Running, others: Sequence[Running]) -> float:
         """Return the constant."""
         return self.value
+
+
+class SharedSpeeds(NamedTuple):
+    """Speeds of jobs alone, and the interference of jobs that share GPUs: one argument `speeds` for `simulate`."""
+
+    speeds: Speeds
+    interference: Interference
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,76 @@
+"""Result of the placement engine: machines, preemptions, moves, sharing and communication of each job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...formulations.arrays import Floats, Indices
+from ..results.result import SimulationResult
+from .rules import PlacementRules
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PlacementResult(SimulationResult):
+    """Result of one simulation by the placement engine.
+
+    Attributes
+    ----------
+    rules : PlacementRules
+    held_s : ndarray of float, shape (N,)
+        Seconds that each job held GPUs, with restarts.
+    exposed_s : ndarray of float, shape (N,)
+        Seconds of communication that computation did not hide; 0 where the speeds do not know it.
+    shared_gpu_s : ndarray of float, shape (N,)
+        GPU-seconds that each job ran on GPUs that it shared.
+    machines, tier : ndarray of int, shape (N,)
+        Most machines that a job was on at a time, and the highest network tier (0 machine, 1 rack, 2 network).
+    preemptions, moves : ndarray of int, shape (N,)
+        Stops before the end, and moves to other GPUs.
+    """
+
+    rules: PlacementRules
+    held_s: Floats
+    exposed_s: Floats
+    shared_gpu_s: Floats
+    machines: Indices
+    tier: Indices
+    preemptions: Indices
+    moves: Indices
+
+    @property
+    def waited_s(self) -> Floats:
+        """Seconds from arrival to end in which a job held no GPUs (queueing time), shape (N,)."""
+        return np.asarray(np.maximum(0.0, self.jct_s - self.held_s))
+
+    def _own_columns(self) -> Mapping[str, ArrayLike]:
+        return {
+            "waited_s": self.waited_s,
+            "exposed_s": self.exposed_s,
+            "shared_gpu_s": self.shared_gpu_s,
+            "machines": self.machines,
+            "tier": self.tier,
+            "preemptions": self.preemptions,
+            "moves": self.moves,
+        }
+
+    def of(self, which: ArrayLike) -> Mapping[str, float]:
+        """Return the metrics of a subset of the jobs: those of `SimulationResult.of`, and further ones.
+
+        avg_waited_s (mean time without GPUs between arrival and end), preemptions, moves and restarts (sums), and
+        shared_pct (GPU-seconds on shared GPUs as a share of those run, in percent).
+        """
+        common = super().of(which)
+        mask = np.asarray(which)
+        ran = float(self.gpu_s[mask].sum())
+        return {
+            **common,
+            "avg_waited_s": float(self.waited_s[mask].mean()),
+            "preemptions": int(self.preemptions[mask].sum()),
+            "moves": int(self.moves[mask].sum()),
+            "restarts": int(self.restarts[mask].sum()),
+            "shared_pct": 100.0 * float(self.shared_gpu_s[mask].sum()) / ran if ran else 0.0,
+        }
