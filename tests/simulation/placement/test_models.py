@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from shared_data import DATA
 
 import equipoise as eq
-from equipoise.simulation import RoundRules, Trace, exclusive_s, read_durations
+from equipoise.heuristics.placement.queue import FifoPolicy
+from equipoise.simulation import Cluster, RoundRules, Trace, exclusive_s, read_durations
+from equipoise.simulation.placement.engine import simulate_placement
 from equipoise.simulation.placement.model_speeds import ModelSpeeds
 from equipoise.simulation.placement.model_table import ModelRow, ModelTable
 from equipoise.simulation.placement.speeds import Running
@@ -285,7 +287,7 @@ def test_bad_options_and_jobs_are_refused_by_name():
         speeds().work(trace((1,), (16,), duration_s=[1.0]))
 
 
-# -- The rounds engine and the reader ----------------------------------------------------------------------------------
+# -- The engines and the reader ----------------------------------------------------------------------------------------
 
 
 def test_profiles_run_a_job_at_the_same_speed_in_the_rounds_engine(tmp_path):
@@ -304,6 +306,15 @@ def test_profiles_run_a_job_at_the_same_speed_in_the_rounds_engine(tmp_path):
     result = simulate_rounds(jobs, always, gpus=6, profiles=profiles, rules=RoundRules(restart_s=0.0))
     assert result.run_s[0] == pytest.approx(600.5, abs=iteration_s)
     assert exclusive_s(jobs, profiles)[0] == pytest.approx(600.5, abs=profiles.epoch_s("cifar10", 341, 6) / 2)
+
+
+def test_jobs_take_their_durations_in_the_placement_engine_and_longer_if_they_are_spread():
+    jobs = trace((3, 3, 2), (4, 2, 4), duration_s=[600.25, 700.5, 60.0])
+    known = ModelSpeeds(ModelTable([row()]), gpus_per_machine=4)
+    result = simulate_placement(jobs, FifoPolicy(), cluster=Cluster(gpus_by_type={"gpu": 8}, machines=2), speeds=known)
+    # One GPU is left on each machine: iterations of 4 + 2 s take 4 + 8 s.
+    assert result.run_s == pytest.approx([600.25, 700.5, 120.0], rel=1e-12)
+    assert result.start_s.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_totals_are_divided_rounded_and_kept_within_the_range_per_gpu(tmp_path):
