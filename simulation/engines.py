@@ -72,6 +72,10 @@ class Engine:
         Template of the phrase by which a page states the rules, such as "in rounds of {rules.round_s:g} s".
     headlines : tuple of Headline
         Columns of a comparison.
+    job_columns : tuple of (str, str)
+        Columns of `SimulationResult.jobs` that only this engine has and a page shows, with their headings.
+    options : tuple of str
+        Options of the command line that only this engine takes, such as "--machines".
     """
 
     name: str
@@ -81,6 +85,8 @@ class Engine:
     rules: str
     sentence: str = ""
     headlines: tuple[Headline, ...] = HEADLINES
+    job_columns: tuple[tuple[str, str], ...] = ()
+    options: tuple[str, ...] = ()
 
     def load(self, name: str) -> Any:
         """Return the attribute of the engine's module with this name."""
@@ -114,6 +120,13 @@ _OWN = (
             Headline("avg_waited_s", "waited s", "{:,.0f}"),
             Headline("preemptions", "preemptions", "{:,.0f}", less_is_better=None, relative=False),
         ),
+        job_columns=(
+            ("machines", "machines"),
+            ("waited_s", "waited s"),
+            ("preemptions", "preemptions"),
+            ("shared_gpu_s", "shared GPU s"),
+        ),
+        options=("--machines", "--gpus-per-machine", "--racks", "--speeds", "--models", "--interference"),
     ),
 )
 

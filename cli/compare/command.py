@@ -11,16 +11,33 @@ from typing import Annotated
 import typer
 
 from ...formulations.checks import as_integer
-from ...heuristics.registry import policies_of
+from ...heuristics.registry import find_policy, policies_of
 from ..console import console, new_table, print_status, print_text
 from ..errors import OK, CommandError, explain
 from ..files import check_target, write_text
 from ..json_text import json_text
 from ..options import Cluster, Json, SkipWide, deferred
 from ..progress import QUIET_S, CountProgress
-from ..simulate.config import SimulationConfig, check_engine, read_config
+from ..simulate.config import SimulationConfig, read_config
+from ..simulate.engine_options import EngineOptions
 from ..simulate.folder import check_folder, csv_text, write_folder
-from ..simulate.options import EngineName, Gpus, Jobs, ProfileFolder, Rules, Seed, Sort, TraceName
+from ..simulate.options import (
+    EngineName,
+    Gpus,
+    GpusPerMachine,
+    InterferenceText,
+    Jobs,
+    Machines,
+    ModelFile,
+    ProfileFolder,
+    Racks,
+    Rules,
+    Seed,
+    Sort,
+    SpeedsName,
+    SplitGpus,
+    TraceName,
+)
 from ..simulate.policy_spec import PolicySpec, read_policies
 from ..simulate.run import FinishedRun
 from .comparison import Comparison, table_rows
@@ -34,7 +51,7 @@ PAPER = ("shockwave", "ossp", "themis", "gavel", "allox", "mst", "gandiva-fair")
 @deferred
 def compare_command(
     trace: TraceName,
-    gpus: Gpus = "32",
+    gpus: Gpus = None,
     policies: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,6 +67,13 @@ def compare_command(
     rules: Rules = None,
     sort: Sort = False,
     skip_wide: SkipWide = False,
+    split_gpus: SplitGpus = None,
+    machines: Machines = None,
+    gpus_per_machine: GpusPerMachine = None,
+    racks: Racks = None,
+    speeds: SpeedsName = None,
+    models: ModelFile = None,
+    interference: InterferenceText = None,
     workers: Annotated[
         int | None, typer.Option(metavar="N", help="Policies run at once [one for each processor; needs joblib].")
     ] = None,
@@ -63,13 +87,17 @@ def compare_command(
 
     Ctrl-C ends it after a line on standard error that names the results on disk.
     """
-    check_engine(engine)
+    own = EngineOptions(
+        machines=machines, gpus_per_machine=gpus_per_machine, racks=racks, speeds=speeds, models=models,
+        interference=interference,
+    )  # fmt: skip
+    engine = own.engine(engine)
     if workers is not None:
         as_integer("--workers", workers, minimum=1)
-    specs = read_policies(policies or default_policies(engine), seed, engine)
+    specs = read_policies(policies or default_policies(engine, own.speeds), seed, engine)
     config = read_config(
         trace, gpus=gpus, engine=str(specs[0].engine), profiles=profiles, cluster=cluster, jobs=jobs, rules=rules,
-        seed=seed, sort=sort, skip_wide=skip_wide,
+        seed=seed, sort=sort, skip_wide=skip_wide, split_gpus=split_gpus, own=own,
     )  # fmt: skip
     targets = Targets(out, PAGE if html is None and out is None and not as_json else html)
     check_target("--html", targets.page)
@@ -82,9 +110,17 @@ def compare_command(
     return OK
 
 
-def default_policies(engine: str | None) -> Sequence[str]:
-    """Return the policies of the paper's main figures that the engine has; all of the engine's if it has none."""
-    return PAPER if engine is None else [name for name in PAPER if name in policies_of(engine)] or ["all"]
+def default_policies(engine: str | None, speeds: str | None = None) -> Sequence[str]:
+    """Return the policies of the paper's main figures that the engine has; if it has none, all that can run.
+
+    Policies that read speeds can run with `--speeds models` only.
+    """
+    if engine is None:
+        return PAPER
+    own = policies_of(engine)
+    reading = [name for name in own if "speeds" in getattr(find_policy(name, engine).load(), "knows", ())]
+    runnable = [name for name in own if speeds == "models" or name not in reading]
+    return [name for name in PAPER if name in own] or runnable
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,26 @@ from ..errors import OK, CommandError
 from ..json_text import json_text
 from ..options import Cluster, Json, SkipWide, deferred
 from ..progress import QUIET_S, CountProgress
-from .config import check_engine, read_config
+from .config import read_config
+from .engine_options import EngineOptions
 from .folder import check_folder, write_folder, write_partial
-from .options import EngineName, Gpus, Jobs, ProfileFolder, Rules, Seed, Sort, TraceName
+from .options import (
+    EngineName,
+    Gpus,
+    GpusPerMachine,
+    InterferenceText,
+    Jobs,
+    Machines,
+    ModelFile,
+    ProfileFolder,
+    Racks,
+    Rules,
+    Seed,
+    Sort,
+    SpeedsName,
+    SplitGpus,
+    TraceName,
+)
 from .policy_spec import read_policies
 from .run import document, run_policy
 from .summary import print_summary
@@ -24,7 +41,7 @@ from .summary import print_summary
 @deferred
 def simulate_command(
     trace: TraceName,
-    gpus: Gpus = "32",
+    gpus: Gpus = None,
     policy: Annotated[
         str, typer.Option(metavar="NAME[:KEY=VALUE,...]", help=f"{', '.join(POLICIES)}; with options of its own.")
     ] = "shockwave",
@@ -36,6 +53,13 @@ def simulate_command(
     rules: Rules = None,
     sort: Sort = False,
     skip_wide: SkipWide = False,
+    split_gpus: SplitGpus = None,
+    machines: Machines = None,
+    gpus_per_machine: GpusPerMachine = None,
+    racks: Racks = None,
+    speeds: SpeedsName = None,
+    models: ModelFile = None,
+    interference: InterferenceText = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the tables as CSV, page.html and summary.json here.")
     ] = None,
@@ -46,13 +70,17 @@ def simulate_command(
 
     Ctrl-C ends it after writing the jobs that had ended, with a line on standard error.
     """
-    check_engine(engine)
+    own = EngineOptions(
+        machines=machines, gpus_per_machine=gpus_per_machine, racks=racks, speeds=speeds, models=models,
+        interference=interference,
+    )  # fmt: skip
+    engine = own.engine(engine)
     spec, *more = read_policies([policy], seed, engine)
     if more:
         raise CommandError(f"--policy {policy}: names {1 + len(more)} policies", "`equipoise compare` runs several.")
     config = read_config(
         trace, gpus=gpus, engine=str(spec.engine), profiles=profiles, cluster=cluster, jobs=jobs, rules=rules,
-        seed=seed, sort=sort, skip_wide=skip_wide,
+        seed=seed, sort=sort, skip_wide=skip_wide, split_gpus=split_gpus, own=own,
     )  # fmt: skip
     check_folder(out)
     with CountProgress(spec.label, QUIET_S) as counted:

@@ -9,11 +9,12 @@ from typing import Any
 
 from ...formulations.checks import as_integer
 from ...simulation import Profiles, Trace, read_durations, read_trace
-from ...simulation.engines import DEFAULT_ENGINE, ENGINES, Engine, find_engine
+from ...simulation.engines import DEFAULT_ENGINE, Engine, find_engine
 from ...simulation.traces.durations import is_duration_trace
 from ..console import print_status
 from ..errors import CommandError
 from ..profiles import BUILTIN, PROFILE_FILES, named_profiles
+from .engine_options import EngineOptions
 from .policy_spec import read_options, read_value
 from .workload import first_jobs, fitting_jobs, generated_jobs, in_order, is_generated
 
@@ -38,6 +39,8 @@ class SimulationConfig:
     gpus: int | Mapping[str, int]
     rules: Any
     seed: int
+    split_gpus: int | None
+    own: EngineOptions
     asked: tuple[str, ...] = ()
 
     @property
@@ -50,6 +53,11 @@ class SimulationConfig:
         """Number of GPUs of all types."""
         return self.gpus if isinstance(self.gpus, int) else sum(self.gpus.values())
 
+    @property
+    def speeds(self) -> Any:
+        """Speeds of the jobs, as the engine takes them."""
+        return self.own.speeds_for(self.engine_name, self.trace, self.profiles, self.total_gpus, self.rules, self.seed)
+
     def metadata(self) -> dict[str, Any]:
         """Return the configuration as fields of a result's document."""
         return {
@@ -59,6 +67,7 @@ class SimulationConfig:
             "gpus": self.gpus if isinstance(self.gpus, int) else dict(self.gpus),
             "profiles": self.profiles_name,
             "cluster": self.cluster,
+            **self.own.metadata(self.engine_name),
             "rules": {each.name: getattr(self.rules, each.name) for each in fields(self.rules)},
             "seed": self.seed,
         }
@@ -67,7 +76,7 @@ class SimulationConfig:
 def read_config(
     trace: str,
     *,
-    gpus: str,
+    gpus: str | None,
     engine: str,
     profiles: str | None,
     cluster: str | None,
@@ -76,17 +85,22 @@ def read_config(
     seed: int,
     sort: bool,
     skip_wide: bool,
+    split_gpus: int | None,
+    own: EngineOptions,
 ) -> SimulationConfig:
     """Read and check everything but the policies.
 
     InvalidInput or CommandError names the option, or the column and the line of the trace.
     """
     rules_type = find_engine(engine).rules_type
-    amounts = _gpus(gpus)
+    own.check(engine)
+    amounts = _gpus(own.gpus(gpus))
+    own.cluster(amounts)
     widest = amounts if isinstance(amounts, int) else max(amounts.values())
     as_integer("--seed", seed, minimum=0)
-    if jobs is not None:
-        as_integer("--jobs", jobs, minimum=1)
+    for option, count in (("--jobs", jobs), ("--split-gpus", split_gpus)):
+        if count is not None:
+            as_integer(option, count, minimum=1)
     known: Profiles | Mapping[str, Profiles] = _profiles(profiles, cluster, amounts)
     first = known if not isinstance(known, Mapping) else next(iter(known.values()))
     profiles_name = profiles or BUILTIN
@@ -94,10 +108,11 @@ def read_config(
         found = generated_jobs(trace, jobs, widest, seed, first)
     elif is_duration_trace(trace):
         # The durations hold on the first type of GPU; without --profiles, the profiles are made of them alone.
-        found, own = read_durations(trace, None if profiles is None else first)
+        models = own.model_speeds(amounts)
+        found, of_durations = read_durations(trace, None if profiles is None or models else first, models=models)
         found = in_order(found, sort)
-        if profiles is None:
-            known, profiles_name = own, OWN_PROFILES
+        if profiles is None or models:
+            known, profiles_name = of_durations, OWN_PROFILES
     else:
         found = in_order(read_trace(trace), sort)
         if profiles is None and all((Path(trace).parent / name).is_file() for name in PROFILE_FILES):
@@ -110,8 +125,10 @@ def read_config(
         (("--seed", str(seed)), True),
         (("--sort",), sort),
         (("--skip-wide",), skip_wide),
+        (("--split-gpus", str(split_gpus)), split_gpus is not None),
+        *(((option, str(value)), True) for option, value in own.given().items()),
     )
-    return SimulationConfig(
+    config = SimulationConfig(
         engine_name=engine,
         trace_name=trace,
         trace=fitting_jobs(first_jobs(found, jobs), widest, skip_wide),
@@ -121,14 +138,12 @@ def read_config(
         gpus=amounts,
         rules=_rules(rules, rules_type),
         seed=seed,
+        split_gpus=split_gpus,
+        own=own,
         asked=tuple(word for words, given in repeated if given for word in words),
     )
-
-
-def check_engine(engine: str | None) -> None:
-    """Check the name of an engine, if one is given."""
-    if engine is not None and engine not in ENGINES:
-        raise CommandError(f"--engine {engine}: unknown", f"the engines are {', '.join(ENGINES)}.")
+    _ = config.speeds  # checked before anything runs
+    return config
 
 
 def _gpus(text: str) -> int | dict[str, int]:

@@ -18,7 +18,8 @@ TraceName = Annotated[
     ),
 ]
 Gpus = Annotated[
-    str, typer.Option(metavar="N|TYPE=N,...", help="GPUs of the cluster; types are named as clusters in --profiles.")
+    str | None,
+    typer.Option(metavar="N|TYPE=N,...", help="GPUs of the cluster [32]; types are named as clusters in --profiles."),
 ]
 EngineName = Annotated[
     str | None, typer.Option(metavar="NAME", help=f"The model of the cluster [the policy's]: {', '.join(ENGINES)}.")
@@ -37,3 +38,26 @@ Rules = Annotated[
     str | None, typer.Option(metavar="KEY=VALUE,...", help="Rules of the engine, such as round_s=120,restart_s=20.")
 ]
 Sort = Annotated[bool, typer.Option("--sort", help="Put the jobs of TRACE in order of arrival.")]
+Machines = Annotated[int | None, typer.Option(metavar="N", help="Machines, in the placement engine.")]
+GpusPerMachine = Annotated[int | None, typer.Option(metavar="N", help="GPUs of each machine.")]
+Racks = Annotated[int | None, typer.Option(metavar="N", help="Racks of equally many machines.")]
+SpeedsName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Speeds in the placement engine: durations [if the trace has any], models, profiles."
+    ),
+]
+ModelFile = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Rows that --speeds models adds to its table of models.")
+]
+InterferenceText = Annotated[
+    str | None,
+    typer.Option(
+        metavar="X|FILE|drawn:FILE",
+        help="Slowdown of jobs that share a GPU [1]: a number, measured pairs, or pairs drawn from a file by --seed; "
+        "--rules jobs_per_gpu=2 lets jobs share.",
+    ),
+]
+SplitGpus = Annotated[
+    int | None, typer.Option(metavar="N", help="Every metric also for jobs of more and of at most N GPUs.")
+]

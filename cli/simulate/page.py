@@ -11,7 +11,7 @@ from ...formulations.plotting import html
 from ...formulations.text import duration_text
 from ..profiles import BUILTIN
 from .config import OWN_PROFILES, SimulationConfig
-from .run import FinishedRun
+from .run import FinishedRun, by_gpus
 from .summary import solves_text
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def render(config: SimulationConfig, finished: FinishedRun) -> str:
         schedule=html.picture(schedule_picture(result, width=_WIDE) + utilisation_picture(result, width=_WIDE)),
         completion=html.picture(jct_cdf(result)),
         fairness=html.picture(ftf_cdf(result)),
-        jobs=_job_table(result),
+        groups=_group_table(config, result),
+        jobs=_job_table(config, result),
         command=command("simulate", config, ["--policy", finished.spec.label]),
     )
 
@@ -62,6 +63,9 @@ def lead(config: SimulationConfig) -> str:
     gpus = f"{config.total_gpus:,} GPUs"
     if not isinstance(config.gpus, int):
         gpus += f" ({', '.join(f'{amount} {name}' for name, amount in config.gpus.items())})"
+    machines = config.own.cluster(config.gpus).machines
+    if machines is not None:
+        gpus += f" on {machines:,} machines" + (f" in {config.own.racks} racks" if config.own.racks else "")
     jobs = f"{len(config.trace):,} jobs of {config.trace_name} (seed {config.seed})"
     rules = config.engine.sentence.format(rules=config.rules)
     return f"{jobs} on {gpus}{rules and ', '}{rules}; profiles: {profiles}."
@@ -95,11 +99,26 @@ def command(name: str, config: SimulationConfig, more: Sequence[str]) -> str:
     return shlex.join([*words, *config.asked])
 
 
-def _job_table(result: SimulationResult) -> dict[str, Any]:
+def _group_table(config: SimulationConfig, result: SimulationResult) -> dict[str, Any]:
+    """Return the metrics of the jobs of more and of at most `--split-gpus` GPUs; without the option, nothing."""
+    if config.split_gpus is None:
+        return {}
+    groups = {"all jobs": result.of([True] * len(result.trace)), **by_gpus(result, config.split_gpus)}
+    heads = ["metric", "all jobs", f"more than {config.split_gpus} GPUs", f"at most {config.split_gpus} GPUs"]
+    rows = [[name, *(_figure(some, name) for some in groups.values())] for name in groups["all jobs"]]
+    return {"heads": heads, "rows": rows}
+
+
+def _figure(metrics: Mapping[str, float], name: str) -> str:
+    value = metrics.get(name, math.nan)
+    return str(value) if isinstance(value, int) else number(value, 0 if abs(value) >= 1000 else 3)
+
+
+def _job_table(config: SimulationConfig, result: SimulationResult) -> dict[str, Any]:
     """Return the first jobs as the template's table takes them; what is unfair stands out."""
     shown = result.jobs.head(MOST_JOBS)
     columns: dict[str, Iterable[object]] = {
-        heading: map(_cell, shown[name].tolist()) for name, heading in _COLUMNS.items()
+        heading: map(_cell, shown[name].tolist()) for name, heading in (*_COLUMNS.items(), *config.engine.job_columns)
     }
     columns["FTF"] = ((number(ftf, 3), "warn" if ftf > UNFAIR else "") for ftf in shown["ftf"].tolist())
     rows = list(zip(*columns.values(), strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,15 +31,15 @@ class FinishedRun:
 
 def run_policy(config: SimulationConfig, spec: PolicySpec, on_step: OnStep | None = None) -> FinishedRun:
     """Run one policy; EquipoiseError if it fails, or names column and line of a trace that cannot run."""
-    from ...simulation import Cluster, simulate
+    from ...simulation import simulate
 
     start, cpu = time.perf_counter(), time.process_time()
     result = simulate(
         config.trace,
         spec.make(config.seed),
         engine=config.engine_name,
-        cluster=Cluster.of(config.gpus),
-        speeds=config.profiles,
+        cluster=config.own.cluster(config.gpus),
+        speeds=config.speeds,
         rules=config.rules,
         on_step=on_step,
     )
@@ -60,9 +61,21 @@ def document(config: SimulationConfig, run: FinishedRun, *, per_job: bool = Fals
         "wall_s": round(run.wall_s, 6),
         "cpu_s": round(run.cpu_s, 6),
     }
+    if config.split_gpus is not None:
+        fields["split_gpus"] = config.split_gpus
+        fields["by_gpus"] = {
+            name: {key: json_value(value) for key, value in metrics.items()}
+            for name, metrics in by_gpus(run.result, config.split_gpus).items()
+        }
     if per_job:
         fields["jobs"] = job_rows(run.result)
     return fields
+
+
+def by_gpus(result: SimulationResult, most: int) -> dict[str, Mapping[str, float]]:
+    """Return the metrics of the jobs of more GPUs ("more"), and of at most so many ("at_most"); empty without any."""
+    wide = result.trace.gang_gpus > most
+    return {name: result.of(mask) if mask.any() else {} for name, mask in (("more", wide), ("at_most", ~wide))}
 
 
 def job_rows(result: SimulationResult) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...formulations.text import duration_text
 from ..console import console, new_table, printable, usage_bars
 from .config import SimulationConfig
-from .run import FinishedRun, job_rows
+from .run import FinishedRun, by_gpus, job_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,12 +39,23 @@ def print_summary(config: SimulationConfig, run: FinishedRun, *, per_job: bool) 
         "policy": solves_text(metrics, result.solves),
         "run": f"{run.wall_s:.2f} s, seed {config.seed}",
     }
+    if config.split_gpus is not None:
+        titles = {"more": f"> {config.split_gpus} GPUs", "at_most": f"<= {config.split_gpus} GPUs"}
+        for name, some in by_gpus(result, config.split_gpus).items():
+            lines[titles[name]] = _group(some)
     for name, text in lines.items():
         out.print(f"{name:<14}{text}", soft_wrap=True)
     if per_job:
         out.print()
         _print_jobs(out, run)
     sys.stdout.flush()
+
+
+def _group(metrics: Mapping[str, float]) -> str:
+    if not metrics:
+        return "no jobs"
+    times = f"average JCT {_seconds(metrics['avg_jct_s'])}, queueing {metrics['avg_queue_s']:,.0f} s"
+    return f"{metrics['jobs']:,} jobs, {times}, worst FTF {metrics['worst_ftf']:.3f}"
 
 
 def _seconds(value: float) -> str:

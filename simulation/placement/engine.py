@@ -21,7 +21,7 @@ from ..results.interrupt import OnStep, play
 from ..results.timeline import Levels, StretchLog
 from ..traces.trace import Trace
 from .actions import Move, Start, Stop, Wake
-from .interference import ConstantInterference, Interference
+from .interference import ConstantInterference, Interference, SharedSpeeds
 from .job import PlacementJob
 from .policy import PlacementPolicy, PlacementState
 from .result import PlacementResult
@@ -111,14 +111,15 @@ def run_placement(
     policy: PlacementPolicy,
     *,
     cluster: Cluster,
-    speeds: Speeds | Profiles,
+    speeds: Speeds | Profiles | SharedSpeeds,
     rules: PlacementRules,
     on_step: OnStep | None,
     record: bool,
 ) -> PlacementResult:
     """Run `simulate_placement` with the arguments of `simulate`."""
+    alone, beside = speeds if isinstance(speeds, SharedSpeeds) else (speeds, None)
     return simulate_placement(
-        trace, policy, cluster=cluster, speeds=speeds, rules=rules, on_event=on_step, record=record
+        trace, policy, cluster=cluster, speeds=alone, interference=beside, rules=rules, on_event=on_step, record=record
     )
 
 

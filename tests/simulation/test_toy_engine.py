@@ -148,7 +148,7 @@ def installed(tmp_path_factory):
 def toy(installed, monkeypatch):
     """The modules of the engine and of the policy, imported as their own distribution's code would be."""
     # Read now, so that the tables of this process are those without the distribution.
-    assert (list(ENGINES), "toy-fifo" in POLICIES) == (["rounds"], False)
+    assert ("toy" in ENGINES, "toy-fifo" in POLICIES) == (False, False)
     monkeypatch.syspath_prepend(str(installed))
     import toy_engine
     import toy_policy
@@ -241,7 +241,7 @@ def test_ctrl_c_keeps_the_jobs_that_had_ended(toy):
 def test_an_engine_or_policy_that_is_wrong_is_named(toy):
     engine, policy = toy
     arguments = {"cluster": 8, "speeds": Profiles.builtin()}
-    with pytest.raises(eq.InvalidInput, match="engine = 'toy': the engines are rounds"):
+    with pytest.raises(eq.InvalidInput, match="engine = 'toy': the engines are rounds, placement"):
         simulate(TRACE, policy.ToyFifo(), **arguments)
     with pytest.raises(eq.InvalidInput, match="engine = 'round': did you mean 'rounds'"):
         simulate(TRACE, policy.ToyFifo(), engine="round", **arguments)
@@ -290,8 +290,8 @@ def test_an_interrupt_of_the_command_leaves_partial_files(installed, tmp_path):
 
 def test_the_command_knows_which_engine_has_which_policy(installed):
     shown = "".join(command(installed, "simulate", "--help")[0].split())
-    assert "fifo,las,toy-fifo;" in shown
-    assert "rounds,toy." in shown
+    assert "sia,toy-fifo;" in shown
+    assert "placement,toy." in shown
     _, said = command(installed, "simulate", "generated:3", "--policy", "toy-fifo", "--engine", "rounds", code=2)
     assert "name = 'toy-fifo': it is a policy of toy; the policies of rounds are shockwave" in said
     shown, _ = command(installed, "simulate", "generated:3", "--gpus", 2, "--policy", "las", "--json")
@@ -317,6 +317,7 @@ def test_a_row_that_does_not_load_is_left_out_with_a_warning(installed, tmp_path
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
         "rounds",
+        "placement",
         "toy",
         "equipoise.engines: json:dumps is no Engine",
         "equipoise.engines: no_such_module:ROW does not load: ModuleNotFoundError: No module named 'no_such_module'",

@@ -23,7 +23,7 @@ from ...formulations.program.builder import ProgramBuilder
 from ...solvers.external.highs import pass_program
 
 # The child says its own CPU time: the operating system's count of a child's comes in whole ticks.
-CHILD = "import sys, time{module}; sys.stdout.write(repr(time.process_time()))"
+CHILD = "import sys, time; {load}; sys.stdout.write(repr(time.process_time()))"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,12 +78,12 @@ def handoff_rows(*, jobs: int = 1500, rounds: int = 20, repeats: int = 5, seed: 
     notes = {peer: by_peer[peer] or f"{jobs * rounds} binaries, {note}" for peer, (_, note) in PEERS.items()}
     rows = _rows("hand-off", _medians(runs, repeats), notes)
 
-    imports = {peer: partial(_imported, module) for peer, module in MODULES.items() if not by_peer[peer]}
-    imports[""] = partial(_imported, "")
+    imports = {peer: partial(_imported, load) for peer, load in IMPORTS.items() if not by_peer[peer]}
+    imports[""] = partial(_imported, "pass")
     times = _medians(imports, repeats)
     bare_cpu, bare_wall = times.pop("")
     beyond = {peer: (cpu - bare_cpu, wall - bare_wall) for peer, (cpu, wall) in times.items()}
-    notes = {peer: by_peer[peer] or f"import {module}" for peer, module in MODULES.items()}
+    notes = {peer: by_peer[peer] or load for peer, load in IMPORTS.items()}
     return rows + _rows("import", beyond, notes)
 
 
@@ -142,7 +142,12 @@ PEERS: dict[str, tuple[Callable[[HandoffData], Any], str]] = {
     "pyomo": (load_pyomo, "to a loaded model, by appsi"),
     "cvxpy": (load_cvxpy, "to its arrays, not yet in HiGHS"),
 }
-MODULES = {"equipoise": "equipoise", "pyomo": "pyomo.environ", "cvxpy": "cvxpy"}
+# What a program and its solve need: names of equipoise are imported on first use.
+IMPORTS = {
+    "equipoise": "from equipoise import ProgramBuilder, solve",
+    "pyomo": "import pyomo.environ",
+    "cvxpy": "import cvxpy",
+}
 OURS = "equipoise"
 
 
@@ -166,8 +171,8 @@ def _timed(load: Callable[[HandoffData], Any], data: HandoffData) -> tuple[float
     return taken
 
 
-def _imported(module: str) -> tuple[float, float]:
-    command = [sys.executable, "-c", CHILD.format(module=f", {module}" if module else "")]
+def _imported(load: str) -> tuple[float, float]:
+    command = [sys.executable, "-c", CHILD.format(load=load)]
     # The child finds each package where this process did.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     started = time.perf_counter()

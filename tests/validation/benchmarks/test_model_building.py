@@ -52,7 +52,9 @@ def test_there_is_a_row_for_each_peer_and_measure_and_ours_come_first():
         else:
             assert "is not installed" not in row["note"]
     ours = [row for row in rows if row["peer"] == "equipoise"]
-    assert all(row["cpu_s"] > 0 and row["wall_s"] > 0 and row["ratio"] == 1.0 for row in ours)
+    # The wall time of an import is a difference, which a busy machine can make negative.
+    assert ours[0]["wall_s"] > 0
+    assert all(row["cpu_s"] > 0 and row["ratio"] == 1.0 for row in ours)
     assert ours[0]["note"] == "48 binaries, to a loaded model"
 
 

@@ -1,0 +1,124 @@
+"""Options of one engine alone: which engine they choose, and what they make of the cluster and the speeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...formulations.checks import as_integer
+from ...formulations.errors import InvalidInput
+from ...simulation import Cluster, Profiles, Trace
+from ...simulation.engines import ENGINES, find_engine
+from ...simulation.placement import (
+    DurationSpeeds,
+    ModelSpeeds,
+    ModelTable,
+    PairTable,
+    ProfileSpeeds,
+    SharedSpeeds,
+    find_interference,
+)
+from ..errors import CommandError
+
+SPEEDS = ("durations", "models", "profiles")
+DEFAULT_GPUS = "32"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """Options of the placement engine as given; None where left out."""
+
+    machines: int | None = None
+    gpus_per_machine: int | None = None
+    racks: int | None = None
+    speeds: str | None = None
+    models: str | None = None
+    interference: str | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that were given, as written on the command line."""
+        return {f"--{name.replace('_', '-')}": value for name, value in vars(self).items() if value is not None}
+
+    def engine(self, name: str | None) -> str | None:
+        """Return the engine: the named one, or that of an option that only one engine takes.
+
+        CommandError if there is no such engine, or it does not take an option.
+        """
+        if name is not None and name not in ENGINES:
+            raise CommandError(f"--engine {name}: unknown", f"the engines are {', '.join(ENGINES)}.")
+        for option in self.given():
+            (owner,) = (engine.name for engine in ENGINES.values() if option in engine.options)
+            if name not in (None, owner):
+                raise CommandError(f"{option}: not an option of the engine {name}", f"it belongs to {owner}.")
+            name = owner
+        return name
+
+    def check(self, engine: str) -> None:
+        """Raise CommandError if the engine of the policies does not take an option; InvalidInput for a bad value."""
+        for option in self.given():
+            if option not in find_engine(engine).options:
+                raise CommandError(f"{option}: not an option of the engine {engine}", "leave it out.")
+        for name in ("machines", "gpus_per_machine", "racks"):
+            if getattr(self, name) is not None:
+                as_integer(f"--{name.replace('_', '-')}", getattr(self, name), minimum=1)
+        if self.speeds is not None and self.speeds not in SPEEDS:
+            raise InvalidInput("--speeds", self.speeds, f"must be one of {', '.join(SPEEDS)}")
+        if self.models is not None and self.speeds != "models":
+            raise CommandError(f"--models {self.models}: read by --speeds models only", "add --speeds models.")
+
+    def gpus(self, text: str | None) -> str:
+        """Return the number of GPUs as written, or that of the machines, or the default."""
+        if self.machines is not None and self.gpus_per_machine is not None:
+            product = self.machines * self.gpus_per_machine
+            if text not in (None, str(product)):
+                why = f"{self.machines} machines of {self.gpus_per_machine} GPUs have {product}"
+                raise InvalidInput("--gpus", text, why)
+            return str(product)
+        return DEFAULT_GPUS if text is None else text
+
+    def cluster(self, gpus: int | Mapping[str, int]) -> Cluster:
+        """Return the cluster; InvalidInput names the option that does not fit the GPUs."""
+        bare = Cluster.of(gpus)
+        sizes = {"machines": self.machines, "gpus_per_machine": self.gpus_per_machine, "racks": self.racks}
+        try:
+            return Cluster(gpus_by_type=dict(bare.gpus_by_type), **sizes)
+        except InvalidInput as error:
+            if error.field not in sizes:
+                raise
+            raise InvalidInput(f"--{error.field.replace('_', '-')}", error.value, error.why) from None
+
+    def model_speeds(self, gpus: int | Mapping[str, int]) -> ModelSpeeds | None:
+        """Return the speeds by the model table, with the rows of `--models`; None without `--speeds models`."""
+        if self.speeds != "models":
+            return None
+        table = ModelTable.builtin()
+        if self.models is not None:
+            table = table.extended(ModelTable.read(self.models))
+        return ModelSpeeds(table, self.cluster(gpus).gpus_per_machine)
+
+    def speeds_for(
+        self, engine: str, trace: Trace, profiles: Profiles | Mapping[str, Profiles], gpus: int, rules: Any, seed: int
+    ) -> Any:
+        """Return the speeds of the engine."""
+        if "--speeds" not in find_engine(engine).options:
+            return profiles
+        if not isinstance(profiles, Profiles):
+            raise CommandError("--gpus with types: the placement engine takes GPUs of one type", "give a number.")
+        name = self.speeds or ("profiles" if trace.duration_s is None else "durations")
+        if name == "durations" and trace.duration_s is None:
+            raise InvalidInput("--speeds", name, "the trace has no durations; --speeds profiles takes its steps")
+        own = DurationSpeeds() if name == "durations" else ProfileSpeeds(profiles)
+        speeds = self.model_speeds(gpus) or own
+        try:
+            beside = find_interference("1" if self.interference is None else self.interference, seed)
+        except InvalidInput as error:
+            raise InvalidInput(f"--{error.field}", error.value, error.why) from None
+        if rules.jobs_per_gpu > 1 and isinstance(beside, PairTable) and beside.missing(trace):
+            one, other = beside.missing(trace)[0]
+            raise InvalidInput("--interference", self.interference, f"the file has no ratio of {one} beside {other}")
+        return SharedSpeeds(speeds, beside)
+
+    def metadata(self, engine: str) -> dict[str, Any]:
+        """Return the options that the engine takes, as fields of a result's document."""
+        return {name: value for name, value in vars(self).items() if find_engine(engine).options}
