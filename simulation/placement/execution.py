@@ -160,7 +160,7 @@ class Execution:
         return ids
 
     def _schedule_lease(self, job: PlacementJob, lease_s: Any) -> None:
-        if not (isinstance(lease_s, Real) and lease_s > TICK_S):
+        if not (isinstance(lease_s, Real) and float(lease_s) > TICK_S):
             raise InvalidInput("lease_s", lease_s, "must be positive")
         job._lease += 1
         if math.isfinite(lease_s):
