@@ -84,6 +84,7 @@ _PLACEMENT = (
     ("fifo", "first come, first served", ".placement.queue", "FifoPolicy"),
     ("sjf", "shortest job first", ".placement.queue", "SjfPolicy"),
     ("srtf", "shortest remaining time first, with preemption", ".placement.queue", "SrtfPolicy"),
+    ("lucid", "short jobs first; light jobs share GPUs in pairs", ".placement.lucid", "LucidPolicy"),
     ("pollux", "largest power mean of the speedups of elastic jobs", ".placement.elastic", "PolluxPolicy"),
     ("sia", "Sia's integer program over elastic jobs", ".placement.elastic", "SiaPolicy"),
 )

@@ -8,6 +8,7 @@ import exact_placement as exact
 import pytest
 from hypothesis import settings
 
+from equipoise.heuristics.placement.lucid import LucidPolicy
 from equipoise.heuristics.placement.queue import FifoPolicy, SjfPolicy, SrtfPolicy
 from equipoise.simulation import Cluster, Trace
 from equipoise.simulation.placement import (
@@ -154,6 +155,8 @@ class Case:
         self.jobs_per_gpu = draw.randint(1, 3)
         self.placement, self.backfill = draw.choice(PLACEMENTS), draw.random() < 0.5
         self.slowdown = Fraction(draw.randint(4, 12), 4)
+        self.scores = {model: draw.randint(0, 2) for model in MODELS if draw.random() < 0.7}
+        self.default_score, self.capacity = draw.randint(0, 2), draw.randint(0, 3)
         self.ratio, self.share = drawn_ratio(seed), drawn_share(seed)
         self.rate = drawn_rate(seed)
 
@@ -186,6 +189,7 @@ class Case:
             [exact.ExactJob(index, *row) for index, row in enumerate(rows)], policy,
             gpus=self.gpus, size=self.size, per_rack=self.machines // self.racks, rate=self.rate, exposed=self.share,
             ratio=self.ratio, checkpoint_s=self.checkpoint_s, restart_s=self.restart_s,
+            jobs_per_gpu=self.jobs_per_gpu,
         ).simulate()  # fmt: skip
 
 
@@ -215,6 +219,7 @@ POLICIES = {
     "fifo": (FifoPolicy, exact.fifo, ("backfill", "placement")),
     "sjf": (SjfPolicy, exact.sjf, ("backfill", "placement")),
     "srtf": (SrtfPolicy, exact.srtf, ("placement",)),
+    "lucid": (LucidPolicy, exact.lucid, ("scores", "default_score", "capacity", "placement")),
 }
 
 
