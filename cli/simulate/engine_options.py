@@ -23,6 +23,7 @@ from ..errors import CommandError
 
 SPEEDS = ("durations", "models", "profiles")
 DEFAULT_GPUS = "32"
+ONE_TYPE = CommandError("--gpus with types: the placement engine takes GPUs of one type", "give a number.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +81,8 @@ class EngineOptions:
     def cluster(self, gpus: int | Mapping[str, int]) -> Cluster:
         """Return the cluster; InvalidInput names the option that does not fit the GPUs."""
         bare = Cluster.of(gpus)
+        if len(bare.types) > 1 and self.given():
+            raise ONE_TYPE
         sizes = {"machines": self.machines, "gpus_per_machine": self.gpus_per_machine, "racks": self.racks}
         try:
             return Cluster(gpus_by_type=dict(bare.gpus_by_type), **sizes)
@@ -104,7 +107,7 @@ class EngineOptions:
         if "--speeds" not in find_engine(engine).options:
             return profiles
         if not isinstance(profiles, Profiles):
-            raise CommandError("--gpus with types: the placement engine takes GPUs of one type", "give a number.")
+            raise ONE_TYPE
         name = self.speeds or ("profiles" if trace.duration_s is None else "durations")
         if name == "durations" and trace.duration_s is None:
             raise InvalidInput("--speeds", name, "the trace has no durations; --speeds profiles takes its steps")
@@ -113,7 +116,9 @@ class EngineOptions:
         try:
             beside = find_interference("1" if self.interference is None else self.interference, seed)
         except InvalidInput as error:
-            raise InvalidInput(f"--{error.field}", error.value, error.why) from None
+            if error.field != "interference":  # a column of the file
+                raise
+            raise InvalidInput("--interference", error.value, error.why) from None
         if rules.jobs_per_gpu > 1 and isinstance(beside, PairTable) and beside.missing(trace):
             one, other = beside.missing(trace)[0]
             raise InvalidInput("--interference", self.interference, f"the file has no ratio of {one} beside {other}")
