@@ -23,7 +23,6 @@ from ..errors import CommandError
 
 SPEEDS = ("durations", "models", "profiles")
 DEFAULT_GPUS = "32"
-ONE_TYPE = CommandError("--gpus with types: the placement engine takes GPUs of one type", "give a number.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +81,7 @@ class EngineOptions:
         """Return the cluster; InvalidInput names the option that does not fit the GPUs."""
         bare = Cluster.of(gpus)
         if len(bare.types) > 1 and self.given():
-            raise ONE_TYPE
+            raise _one_type()
         sizes = {"machines": self.machines, "gpus_per_machine": self.gpus_per_machine, "racks": self.racks}
         try:
             return Cluster(gpus_by_type=dict(bare.gpus_by_type), **sizes)
@@ -107,7 +106,7 @@ class EngineOptions:
         if "--speeds" not in find_engine(engine).options:
             return profiles
         if not isinstance(profiles, Profiles):
-            raise ONE_TYPE
+            raise _one_type()
         name = self.speeds or ("profiles" if trace.duration_s is None else "durations")
         if name == "durations" and trace.duration_s is None:
             raise InvalidInput("--speeds", name, "the trace has no durations; --speeds profiles takes its steps")
@@ -127,3 +126,7 @@ class EngineOptions:
     def metadata(self, engine: str) -> dict[str, Any]:
         """Return the options that the engine takes, as fields of a result's document."""
         return {name: value for name, value in vars(self).items() if find_engine(engine).options}
+
+
+def _one_type() -> CommandError:
+    return CommandError("--gpus with types: the placement engine takes GPUs of one type", "give a number.")
