@@ -236,7 +236,7 @@ class _Run:
 
     # -- Actions -------------------------------------------------------------------------------------------------------
 
-    def _apply(self, actions: Iterable[Any]) -> None:
+    def _apply(self, actions: object) -> None:
         if not isinstance(actions, Iterable):
             why = f"decide of policy {self.policy.name} must yield actions"
             raise InvalidInput("actions", type(actions).__name__, why)
@@ -353,8 +353,8 @@ class _Run:
                 raise InvalidInput("gpu_ids", one, "the GPU is named twice")
         return ids
 
-    def _schedule_lease(self, job: PlacementJob, lease_s: float) -> None:
-        if not (isinstance(lease_s, Real) and lease_s > TICK_S):
+    def _schedule_lease(self, job: PlacementJob, lease_s: Any) -> None:
+        if not (isinstance(lease_s, Real) and float(lease_s) > TICK_S):
             raise InvalidInput("lease_s", lease_s, "must be positive")
         job._lease += 1
         if math.isfinite(lease_s):
