@@ -341,6 +341,15 @@ def test_equal_keys_follow_the_trace(policy, order):
     assert [job for place, job in enumerate(starts) if job not in starts[:place]] == order
 
 
+@pytest.mark.parametrize("policy", [SjfPolicy, SrtfPolicy])
+@pytest.mark.parametrize(("ticks", "first"), [(0.4, 1), (1.2, 2)])
+def test_durations_count_to_the_nearest_tick(policy, ticks, first):
+    trace = trace_of((1, 0, 3), (1, 1, 5 + ticks * TICK_S), (1, 1, 5))
+    found = simulate_placement(trace, policy(), cluster=1, speeds=DurationSpeeds())
+    assert found.start_s[first] == 3
+    assert found.start_s[3 - first] == found.end_s[first]
+
+
 def test_srtf_preempts_for_a_shorter_job_and_not_for_an_equal_one():
     found = simulate_placement(
         trace_of((1, 0, 10), (1, 2, 3), (1, 2, 8)), SrtfPolicy(), cluster=1, speeds=DurationSpeeds(),

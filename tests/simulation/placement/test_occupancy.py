@@ -114,6 +114,11 @@ def test_consolidated_by_hand(taken, gpus, chosen):
     assert busy(RACKS, taken).find(gpus) == chosen
 
 
+def test_without_a_machine_that_holds_the_rest_the_emptiest_comes_first():
+    machines = Cluster(gpus_by_type={"gpu": 12}, machines=3)
+    assert busy(machines, (0, 1, 4)).find(7) == (5, 6, 7, 8, 9, 10, 11)
+
+
 def test_a_cluster_without_machines_is_one_machine():
     found = busy(Cluster.of(6), (1, 2))
     assert found.find(4) == (0, 3, 4, 5)
