@@ -84,6 +84,13 @@ _PLACEMENT = (
     ("fifo", "first come, first served", ".placement.queue", "FifoPolicy"),
     ("sjf", "shortest job first", ".placement.queue", "SjfPolicy"),
     ("srtf", "shortest remaining time first, with preemption", ".placement.queue", "SrtfPolicy"),
+    ("tiresias", "least attained service in queues, with preemption", ".placement.tiresias", "TiresiasPolicy"),
+    (
+        "tiresias-gittins",
+        "Tiresias with the largest Gittins index first in each queue",
+        ".placement.tiresias",
+        "TiresiasGittinsPolicy",
+    ),
 )
 
 _OWN = [

@@ -27,7 +27,7 @@ from .rules import PlacementRules
 from .speeds import ProfileSpeeds, Running, Speeds
 from .ticks import TICK_S
 
-_KNOWS = frozenset({"durations", "speeds", "interference"})
+_KNOWS = frozenset({"durations", "service", "speeds", "interference"})
 # Kinds of events; of those at one time, ends come first.
 _END, _LEASE, _ARRIVAL, _WAKE = range(4)
 
@@ -131,7 +131,7 @@ class _Run:
         self.trace, self.policy, self.rules, self.record = trace, policy, rules, record
         self.speeds, self.interference = speeds, interference
         self.state = PlacementState(cluster, rules.jobs_per_gpu, speeds, interference, frozenset(policy.knows))
-        self.jobs = self._admissible()
+        self.jobs = self.state._all_jobs = self._admissible()
         order = sorted(range(len(trace)), key=lambda index: (self.jobs[index].arrival_s, index))
         # An event is (time, kind, trace index, version of the run or lease); arrivals are added one by one.
         self.arrivals = iter(order)
