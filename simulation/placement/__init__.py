@@ -1,25 +1,43 @@
 """Placement engine: jobs hold particular GPUs on machines and racks, share them, and move between them."""
 
 from .actions import Action, Move, Start, Stop, Wake
+from .consolidation import MeasuredSlowdown, SlowdownTable
 from .engine import simulate_placement
-from .interference import ConstantInterference, Interference, SharedSpeeds
+from .interference import (
+    ConstantInterference,
+    DrawnInterference,
+    Interference,
+    PairTable,
+    SharedSpeeds,
+    find_interference,
+)
 from .job import PlacementJob
+from .model_speeds import ModelSpeeds
+from .model_table import ModelRow, ModelTable
 from .occupancy import PLACEMENTS, Occupancy
 from .policy import PlacementPolicy, PlacementState
 from .result import PlacementResult
 from .rules import PlacementRules
 from .speeds import DurationSpeeds, ProfileSpeeds, Running, Speeds
 from .ticks import TICK_S, ticks
+from .time_model import Iteration, TimeModel, TimeModelFit, fit_time_model
 
 __all__ = [
     "PLACEMENTS",
     "TICK_S",
     "Action",
     "ConstantInterference",
+    "DrawnInterference",
     "DurationSpeeds",
     "Interference",
+    "Iteration",
+    "MeasuredSlowdown",
+    "ModelRow",
+    "ModelSpeeds",
+    "ModelTable",
     "Move",
     "Occupancy",
+    "PairTable",
     "PlacementJob",
     "PlacementPolicy",
     "PlacementResult",
@@ -28,10 +46,15 @@ __all__ = [
     "ProfileSpeeds",
     "Running",
     "SharedSpeeds",
+    "SlowdownTable",
     "Speeds",
     "Start",
     "Stop",
+    "TimeModel",
+    "TimeModelFit",
     "Wake",
+    "find_interference",
+    "fit_time_model",
     "simulate_placement",
     "ticks",
 ]

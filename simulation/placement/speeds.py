@@ -114,3 +114,8 @@ def require_gang(run: Running) -> None:
     if run.gpus != run.gang_gpus:
         why = f"these speeds are known on the {run.gang_gpus} GPUs that the job asks for alone"
         raise InvalidInput("gpu_ids", f"{run.gpus} GPUs", why, index=run.trace_index)
+
+
+def table_names(model: str, batch_size: int) -> tuple[str, str]:
+    """Return the names under which tables of measurements list a job: with its batch size per GPU, and without."""
+    return f"{model} (batch size {batch_size})", model

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,8 +23,24 @@ _NAMES = {"gang_gpus": "num_gpus", "arrival_s": "submit_time_s", "total_steps": 
 _WORK_REL, _WORK_S = 1e-3, 1.0
 
 
-def duration_columns(path: str | Path, profiles: Profiles | None = None) -> tuple[dict[str, Any], Profiles]:
+class TimedModels(Protocol):
+    """Models with ranges of batch sizes and throughputs by formula, such as `simulation.placement.ModelTable`."""
+
+    def gpu_batch_range(self, model: str) -> tuple[int, int]:
+        """Return the least and the largest batch size per GPU; InvalidInput if the model is unknown."""
+        ...
+
+    def profiles(self, configurations: Iterable[tuple[str, int, int]]) -> Profiles:
+        """Return profiles of these (model, batch size per GPU, GPUs)."""
+        ...
+
+
+def duration_columns(
+    path: str | Path, profiles: Profiles | None = None, models: TimedModels | None = None
+) -> tuple[dict[str, Any], Profiles]:
     """Return the fields of `Trace` from a CSV of durations, and the profiles; see `readers.read_durations`."""
+    if profiles is not None and models is not None:
+        raise InvalidInput("models", type(models).__name__, "must be left out with profiles")
     path = Path(path)
     rows = list(read_rows(path, _REQUIRED))
     if not rows:
@@ -33,8 +50,13 @@ def duration_columns(path: str | Path, profiles: Profiles | None = None) -> tupl
     names = [row.text("model") for row in rows]
     gang_gpus = [row.integer("num_gpus", 1) for row in rows]
     durations = [_duration(row, gpus) for row, gpus in zip(rows, gang_gpus, strict=True)]
-    stated = [row.integer("batch_size", 1) if row.cells.get("batch_size") else None for row in rows]
+    stated: Sequence[int | None] = [
+        row.integer("batch_size", 1) if row.cells.get("batch_size") else None for row in rows
+    ]
     arrivals = [row.real("submit_time_s", minimum=0.0) for row in rows]
+    if models is not None:
+        per_gpu = _per_gpu(models, names, stated, gang_gpus, source)
+        stated, profiles = per_gpu, models.profiles(set(zip(names, per_gpu, gang_gpus, strict=True)))
     if profiles is None:
         names = [f"{name} on {gpus} GPU{'s' if gpus > 1 else ''}" for name, gpus in zip(names, gang_gpus, strict=True)]
         sizes, epochs = [1] * len(rows), None
@@ -68,6 +90,10 @@ def is_duration_trace(path: str | Path) -> bool:
     return "\t" not in first and "total_steps" not in columns and bool(columns & {"duration_s", "submit_time_s"})
 
 
+def _batch_size(row: Row) -> int | None:
+    return row.integer("batch_size", 1) if row.cells.get("batch_size") else None
+
+
 def _duration(row: Row, gpus: int) -> float:
     seconds = row.real("duration_s", above=0.0)
     if row.cells.get("work_gpu_s"):
@@ -76,6 +102,36 @@ def _duration(row: Row, gpus: int) -> float:
             why = f"must be duration_s x num_gpus, {seconds * gpus:g} ({row.location})"
             raise InvalidInput("work_gpu_s", work, why)
     return seconds
+
+
+def _per_gpu(
+    models: TimedModels,
+    names: Sequence[str],
+    totals: Sequence[int | None],
+    gang_gpus: Sequence[int],
+    source: TraceSource,
+) -> list[int]:
+    """Return each job's batch size per GPU, from its total; warn of the number of jobs whose total changes."""
+    sizes: list[int] = []
+    rounded = moved = 0
+    for index, (model, total, gpus) in enumerate(zip(names, totals, gang_gpus, strict=True)):
+        try:
+            least, largest = models.gpu_batch_range(model)
+            if total is None:
+                raise InvalidInput("batch_size", "", "must not be empty: it is the total over the GPUs of the job")
+        except InvalidInput as error:
+            raise source.locate(InvalidInput(error.field, error.value, error.why, index=index)) from None
+        nearest = (2 * total + gpus) // (2 * gpus)  # halves up
+        sizes.append(min(max(nearest, least), largest))
+        moved += sizes[-1] != nearest
+        rounded += sizes[-1] == nearest and nearest * gpus != total
+    if rounded or moved:
+        text = (
+            f"{source.file}: of {len(sizes)} jobs, {rounded} have a batch size that their GPUs do not divide (rounded "
+            f"to the nearest per GPU), and {moved} one outside their model's range per GPU (moved to its end)"
+        )
+        warnings.warn(text, UserWarning, stacklevel=4)
+    return sizes
 
 
 def _own_profiles(name: str, gang_gpus: dict[str, int]) -> Profiles:

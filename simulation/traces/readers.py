@@ -10,7 +10,7 @@ from ...formulations.errors import InvalidInput
 from ...formulations.files import write_text
 from ..delimited_files import as_id
 from ..profiles.table import Profiles
-from .durations import duration_columns
+from .durations import TimedModels, duration_columns
 from .file_columns import gavel_columns, shockwave_columns
 from .trace import Trace, schedule_text
 
@@ -64,7 +64,9 @@ def read_gavel(path: str | Path) -> Trace:
     return Trace.of(gavel_columns(path))
 
 
-def read_durations(path: str | Path, profiles: Profiles | None = None) -> tuple[Trace, Profiles]:
+def read_durations(
+    path: str | Path, profiles: Profiles | None = None, *, models: TimedModels | None = None
+) -> tuple[Trace, Profiles]:
     """Read a CSV of durations, and the profiles under which its jobs have these durations. All jobs are static.
 
     Parameters
@@ -77,17 +79,21 @@ def read_durations(path: str | Path, profiles: Profiles | None = None) -> tuple[
     profiles : Profiles, optional
         Measured rates, which must cover every model at its batch size and GPUs. Where the file has no batch size, the
         profiles must have exactly one for the model on these GPUs.
+    models : TimedModels, optional
+        Models with a range of batch sizes per GPU, such as a `ModelTable`, instead of `profiles`. The file's batch
+        sizes, which must not be empty, are then totals over the GPUs of a job: the reader divides them, rounds to the
+        nearest whole number within the model's range, and warns of the number of jobs whose total changes by that.
 
     Returns
     -------
     Trace
-        Trace of the jobs. With `profiles`, steps are duration x rate and epochs duration / epoch time, each rounded to
-        a whole number of at least 1. Without, times are rounded to whole seconds of at least 1, and a step is a
-        GPU-second.
+        Trace of the jobs; `duration_s` is as recorded. With `profiles` or `models`, steps are duration x rate and
+        epochs duration / epoch time, each rounded to a whole number of at least 1. Without, times are rounded to whole
+        seconds of at least 1, and a step is a GPU-second.
     Profiles
-        Given profiles, or those derived from the file: a gang of g GPUs runs g steps per second, an epoch takes one
-        second, and each pair of model and GPU count is a model of its own, such as "VGG on 4 GPUs". Batch sizes are 1,
-        since the duration already includes their effect.
+        Given profiles, those of the models, or those derived from the file: a gang of g GPUs runs g steps per second,
+        an epoch takes one second, and each pair of model and GPU count is a model of its own, such as "VGG on 4 GPUs".
+        Batch sizes are 1, since the duration already includes their effect.
 
     Raises
     ------
@@ -97,9 +103,9 @@ def read_durations(path: str | Path, profiles: Profiles | None = None) -> tuple[
     Notes
     -----
     `exclusive_s` counts whole epochs, so it differs from duration_s by at most half an epoch (by less than one epoch if
-    duration_s is below half an epoch); without `profiles` by at most 0.5 s.
+    duration_s is below half an epoch); without `profiles` and `models` by at most 0.5 s.
     """
-    columns, profiles = duration_columns(path, profiles)
+    columns, profiles = duration_columns(path, profiles, models)
     return Trace.of(columns), profiles
 
 
