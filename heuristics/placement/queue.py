@@ -57,6 +57,8 @@ class FifoPolicy:
 
     def decide(self, state: PlacementState) -> Iterator[Action]:
         """Start the waiting jobs in order, as far as they fit."""
+        if state.step == 0:
+            self._queue = []
         for job in state.arrived:
             insort(self._queue, (self.key(job), job.trace_index))
         kept: list[tuple[int, int]] = []
@@ -119,6 +121,8 @@ class SrtfPolicy:
 
     def decide(self, state: PlacementState) -> Iterator[Action]:
         """Preempt the jobs that are not taken, then start those that are."""
+        if state.step == 0:
+            self._waiting = []
         for job in state.arrived:
             insort(self._waiting, (ticks(job.remaining_s), job.trace_index))
         going = [(ticks(job.remaining_s), 0, index) for index, job in state.running.items()]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable
 from heapq import heappop, heappush
 from itertools import pairwise
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from ...formulations.checks import as_flag
+from ...formulations.checks import as_flag, as_integer, as_real, as_reals
 from ...formulations.errors import EquipoiseError, InvalidInput
 from ..cluster import Cluster
 from ..decision import CallLog, Evidence
@@ -79,8 +81,10 @@ def simulate_placement(
     """
     if not isinstance(trace, Trace):
         raise InvalidInput("trace", type(trace).__name__, "must be a Trace")
-    if not callable(getattr(policy, "decide", None)) or not isinstance(getattr(policy, "name", None), str):
-        raise InvalidInput("policy", type(policy).__name__, "must have a name and decide(state); see PlacementPolicy")
+    members = isinstance(getattr(policy, "name", None), str), isinstance(getattr(policy, "knows", None), Iterable)
+    if not all(members) or not _has_methods(policy, "decide"):
+        why = "must have a name, a set knows and decide(state); see PlacementPolicy"
+        raise InvalidInput("policy", type(policy).__name__, why)
     unknown = sorted(set(policy.knows) - _KNOWS)
     if unknown:
         raise InvalidInput("policy.knows", unknown[0], f"must be one of {', '.join(sorted(_KNOWS))}")
@@ -90,7 +94,11 @@ def simulate_placement(
     if rules is not None and not isinstance(rules, PlacementRules):
         raise InvalidInput("rules", type(rules).__name__, "must be PlacementRules")
     rates = ProfileSpeeds(speeds) if isinstance(speeds, Profiles) else speeds
+    if not _has_methods(rates, "work", "rate", "exposed"):
+        raise InvalidInput("speeds", type(speeds).__name__, "must be Speeds or Profiles")
     slowdown = ConstantInterference(1.0) if interference is None else interference
+    if not _has_methods(slowdown, "ratio"):
+        raise InvalidInput("interference", interference, "must have ratio(mine, others), as ConstantInterference has")
     try:
         run = _Run(trace, policy, found, rates, slowdown, rules or PlacementRules(), as_flag("record", record))
     except InvalidInput as error:
@@ -138,6 +146,7 @@ class _Run:
         self.events: list[tuple[float, int, int, int]] = []
         self._expect_arrival()
         self.steps = self.ended = self.busy = 0
+        self.unrenewed: dict[int, PlacementJob] = {}  # jobs whose leases end in this call, and are not renewed so far
         self.ready_s: dict[int, float] = {}  # GPUs on which a stopped job saves its state, and until when
         self.held_s = np.zeros(len(trace))
         self.machines = np.zeros(len(trace), dtype=np.int64)
@@ -149,7 +158,7 @@ class _Run:
     def _admissible(self) -> list[PlacementJob]:
         """Return the jobs; InvalidInput names the first that cannot run alone on the empty cluster."""
         trace, gpus = self.trace, self.state.gpus
-        work = np.asarray(self.speeds.work(trace), dtype=np.float64)
+        work = as_reals("work of speeds", self.speeds.work(trace), above=0.0, shape=(len(trace),))
         jobs = []
         for index, model in enumerate(trace.model):
             gang, size = int(trace.gang_gpus[index]), int(trace.batch_size[index])
@@ -179,30 +188,33 @@ class _Run:
         state, due = self.state, self._due_events()
         if self.steps >= self.rules.most_steps:
             raise EquipoiseError(f"{self.steps} calls passed, and {len(state.jobs)} jobs have not ended")
-        state.time_s = max(state.time_s, max(time_s for time_s, *_ in due))
-        state.arrived, state.ended, state.expired, state.step = [], [], [], self.steps
+        last_s = max(state.time_s, max(time_s for time_s, *_ in due))
         for time_s, kind, index, _ in due:
-            job = self.jobs[index]
             if kind == _END:
-                self._end(job, time_s)
-            elif kind == _ARRIVAL:
-                state.jobs[index] = state.waiting[index] = job
-                state.arrived.append(job)
-            elif kind == _LEASE and job.run is not None:
-                state.expired.append(job)
-        present = len(state.jobs)
+                state.time_s = max(state.time_s, time_s)
+                self._end(self.jobs[index])
+        state.time_s = last_s
+        # In order of the trace: times within a tick of each other are in no order.
+        due.sort(key=lambda event: event[1:3])
+        state.ended = [self.jobs[index] for _, kind, index, _ in due if kind == _END]
+        state.arrived = [self.jobs[index] for _, kind, index, _ in due if kind == _ARRIVAL]
+        expired = [self.jobs[index] for _, kind, index, _ in due if kind == _LEASE]
+        state.expired = [job for job in expired if job.run is not None]
+        self.unrenewed = {job.trace_index: job for job in state.expired}
+        for job in state.arrived:
+            state.jobs[job.trace_index] = state.waiting[job.trace_index] = job
+        present, state.step = len(state.jobs), self.steps
         _, wall_s = self.calls.timed(lambda: self._apply(self.policy.decide(state)))
         evidence = getattr(self.policy, "evidence", None) or Evidence()
         self.calls.record(self.steps, state.time_s, present, wall_s, "actions", evidence)
-        for job in state.expired:
-            if job.run is not None and job.last_start_s < state.time_s:
-                self._stop(job)
+        for job in list(self.unrenewed.values()):
+            self._stop(job)
         self.levels.append((state.time_s, self.busy, len(state.running), len(state.waiting)))
         self.steps += 1
         return True
 
     def _due_events(self) -> list[tuple[float, int, int, int]]:
-        """Take the events within a tick of the next, in order of kind and job."""
+        """Take the events within a tick of the next, in order of time."""
         due: list[tuple[float, int, int, int]] = []
         while self.events and (not due or self.events[0][0] <= due[0][0] + TICK_S):
             event = heappop(self.events)
@@ -215,7 +227,7 @@ class _Run:
         if not due:
             names = ", ".join(repr(job.id) for job in list(self.state.jobs.values())[:5])
             raise EquipoiseError(f"{self.policy.name} leaves jobs waiting, and no event is to come: {names}, ...")
-        return sorted(due, key=lambda event: event[1:])
+        return due
 
     def _expect_arrival(self) -> None:
         index = next(self.arrivals, None)
@@ -225,28 +237,37 @@ class _Run:
     # -- Actions -------------------------------------------------------------------------------------------------------
 
     def _apply(self, actions: Iterable[Any]) -> None:
+        if not isinstance(actions, Iterable):
+            why = f"decide of policy {self.policy.name} must yield actions"
+            raise InvalidInput("actions", type(actions).__name__, why)
         for action in actions:
-            if isinstance(action, Wake):
-                if not (math.isfinite(action.time_s) and action.time_s > self.state.time_s + TICK_S):
-                    self._refuse("wake", action.time_s, f"must be later than now, {self.state.time_s:g}")
-                heappush(self.events, (float(action.time_s), _WAKE, -1, 0))
-                continue
-            if not isinstance(action, Start | Move | Stop):
-                self._refuse("action", type(action).__name__, "must be Start, Stop, Move or Wake")
-            job = self.state.jobs.get(action.trace_index)
-            if job is None:
-                self._refuse("trace_index", action.trace_index, "no such job has arrived and not ended")
-            elif isinstance(action, Start):
-                self._start(job, action)
-            elif job.run is None:
-                self._refuse("trace_index", action.trace_index, f"job {job.id!r} does not run")
-            elif isinstance(action, Stop):
-                self._stop(job)
-            else:
-                self._move(job, action)
+            try:
+                self._take_effect(action)
+            except InvalidInput as error:
+                field = f"{error.field} of an action of policy {self.policy.name}"
+                raise InvalidInput(field, error.value, error.why) from None
 
-    def _refuse(self, field: str, value: Any, why: str) -> None:
-        raise InvalidInput(f"{field} of an action of policy {self.policy.name}", value, why)
+    def _take_effect(self, action: Any) -> None:
+        """Check an action and carry it out."""
+        if isinstance(action, Wake):
+            time_s = as_real("wake", action.time_s)
+            if time_s <= self.state.time_s + TICK_S:
+                raise InvalidInput("wake", time_s, f"must be later than now, {self.state.time_s:g}")
+            heappush(self.events, (time_s, _WAKE, -1, 0))
+            return
+        if not isinstance(action, Start | Move | Stop):
+            raise InvalidInput("action", type(action).__name__, "must be Start, Stop, Move or Wake")
+        job = self.state.jobs.get(action.trace_index)
+        if job is None:
+            raise InvalidInput("trace_index", action.trace_index, "no such job has arrived and not ended")
+        if isinstance(action, Start):
+            self._start(job, action)
+        elif job.run is None:
+            raise InvalidInput("trace_index", job.trace_index, f"job {job.id!r} does not run")
+        elif isinstance(action, Stop):
+            self._stop(job)
+        else:
+            self._move(job, action)
 
     def _start(self, job: PlacementJob, action: Start) -> None:
         if job.run is not None:
@@ -257,11 +278,15 @@ class _Run:
 
     def _renew(self, job: PlacementJob, action: Start) -> None:
         """Extend the lease of a job whose lease ends now."""
-        if job not in self.state.expired:
-            self._refuse("trace_index", job.trace_index, f"job {job.id!r} runs already; use Move")
-        if tuple(action.gpu_ids) != job.gpu_ids:
-            self._refuse("gpu_ids", action.gpu_ids, f"job {job.id!r} renews its lease on its own GPUs; use Move")
-        self.state.expired.remove(job)
+        if job.trace_index not in self.unrenewed:
+            raise InvalidInput("trace_index", job.trace_index, f"job {job.id!r} runs already; use Move")
+        why = f"job {job.id!r} renews its lease on its own GPUs with its own batch; use Move"
+        if _whole_numbers(action.gpu_ids) != job.gpu_ids:
+            raise InvalidInput("gpu_ids", action.gpu_ids, why)
+        for name in ("batch_size", "sub_batch"):
+            if getattr(action, name) not in (None, getattr(job.run, name)):
+                raise InvalidInput(name, getattr(action, name), why)
+        del self.unrenewed[job.trace_index]
         self._schedule_lease(job, action.lease_s)
 
     def _move(self, job: PlacementJob, action: Move) -> None:
@@ -290,12 +315,14 @@ class _Run:
         """Put a job on GPUs, after checks."""
         state, now_s = self.state, self.state.time_s
         ids = self._checked_ids(action.gpu_ids)
-        size = job.batch_size if action.batch_size is None else action.batch_size
-        part = size if action.sub_batch is None else action.sub_batch
-        if not 1 <= part <= size:
-            self._refuse("sub_batch", part, f"must be from 1 to the batch size, {size}")
-        run = state.run_on(job, ids, int(size), int(part))
-        job._solo_rate, job._exposed = self._rate_of(run), float(self.speeds.exposed(run))
+        size = part = job.batch_size
+        if action.batch_size is not None:
+            size = part = as_integer("batch_size", action.batch_size, minimum=1)
+        if action.sub_batch is not None:
+            part = as_integer("sub_batch", action.sub_batch, minimum=1, maximum=size)
+        run = state.run_on(job, ids, size, part)
+        job._solo_rate = self._rate_of(run)
+        job._exposed = as_real("exposed of speeds", self.speeds.exposed(run), minimum=0.0, maximum=1.0)
         again = not math.isnan(job.start_s)
         ready_s = max([now_s, job._ready_s, *(self.ready_s.get(gpu, 0.0) for gpu in ids)]) if self.ready_s else now_s
         job._progress_from_s = ready_s + (self.rules.restart_s if again else 0.0)
@@ -313,25 +340,25 @@ class _Run:
         self._schedule_lease(job, action.lease_s)
 
     def _checked_ids(self, gpu_ids: Iterable[int]) -> tuple[int, ...]:
-        gpus, ids = self.state.gpus, tuple(sorted(gpu_ids))
+        gpus, ids = self.state.gpus, _whole_numbers(gpu_ids)
         if not ids:
-            self._refuse("gpu_ids", "()", "must not be empty")
+            raise InvalidInput("gpu_ids", "()", "must not be empty")
         for gpu in ids:
             if not 0 <= gpu < len(gpus.jobs_on):
-                self._refuse("gpu_ids", gpu, f"the GPUs are 0 to {len(gpus.jobs_on) - 1}")
+                raise InvalidInput("gpu_ids", gpu, f"the GPUs are 0 to {len(gpus.jobs_on) - 1}")
             if len(gpus.jobs_on[gpu]) >= self.rules.jobs_per_gpu:
-                self._refuse("gpu_ids", gpu, f"the GPU has {len(gpus.jobs_on[gpu])} job(s) already")
+                raise InvalidInput("gpu_ids", gpu, f"the GPU has {len(gpus.jobs_on[gpu])} job(s) already")
         for one, other in pairwise(ids):
             if one == other:
-                self._refuse("gpu_ids", one, "the GPU is named twice")
+                raise InvalidInput("gpu_ids", one, "the GPU is named twice")
         return ids
 
     def _schedule_lease(self, job: PlacementJob, lease_s: float) -> None:
-        if not lease_s > TICK_S:
-            self._refuse("lease_s", lease_s, "must be positive")
+        if not (isinstance(lease_s, Real) and lease_s > TICK_S):
+            raise InvalidInput("lease_s", lease_s, "must be positive")
         job._lease += 1
         if math.isfinite(lease_s):
-            heappush(self.events, (self.state.time_s + lease_s, _LEASE, job.trace_index, job._lease))
+            heappush(self.events, (self.state.time_s + float(lease_s), _LEASE, job.trace_index, job._lease))
 
     def _vacate(self, job: PlacementJob) -> None:
         """Take a job off its GPUs; the jobs beside it go on at their new rates."""
@@ -342,6 +369,7 @@ class _Run:
         state.gpus.remove(index, ids, state.time_s)
         self.busy = state.cluster.gpus - state.gpus.free_gpus
         del state.running[index]
+        self.unrenewed.pop(index, None)
         job.run, job.gpu_ids, job._rate, job._shared_gpus = None, (), 0.0, 0
         job._version += 1
         job._lease += 1
@@ -350,11 +378,10 @@ class _Run:
         for other in others.values():
             self._set_rate(other)
 
-    def _end(self, job: PlacementJob, time_s: float) -> None:
+    def _end(self, job: PlacementJob) -> None:
         self._vacate(job)
-        job._done, job.end_s = job._work, time_s
+        job._done, job.end_s = job._work, self.state.time_s
         del self.state.jobs[job.trace_index]
-        self.state.ended.append(job)
         self.ended += 1
 
     # -- Rates ---------------------------------------------------------------------------------------------------------
@@ -398,10 +425,9 @@ class _Run:
         held_s = self.held_s.copy()
         for index, job in self.state.running.items():
             held_s[index] += now_s - job.last_start_s
-        ends = [row[0] for row in self.levels[1:]] + [now_s]
         rows = [
             (start_s, end_s, busy, running, waiting)
-            for (start_s, busy, running, waiting), end_s in zip(self.levels, ends, strict=True)
+            for (start_s, busy, running, waiting), (end_s, *_) in pairwise([*self.levels, (now_s, 0, 0, 0)])
         ]
         return PlacementResult(
             engine="placement",
@@ -427,3 +453,15 @@ class _Run:
             preemptions=column("preemptions", int),
             moves=column("moves", int),
         )
+
+
+def _whole_numbers(gpu_ids: Iterable[int]) -> tuple[int, ...]:
+    """Return numbers of GPUs in ascending order."""
+    try:
+        return tuple(sorted(map(operator.index, gpu_ids)))
+    except TypeError:
+        raise InvalidInput("gpu_ids", gpu_ids, "must be a sequence of numbers of GPUs") from None
+
+
+def _has_methods(value: object, *names: str) -> bool:
+    return all(callable(getattr(value, name, None)) for name in names)

@@ -93,10 +93,12 @@ class Occupancy:
             "consolidated" takes the machine with the fewest free GPUs that suffice; without one, as few racks and then
             as few machines as possible, the last of them again with the fewest free GPUs that suffice. "first_fit"
             takes the GPUs with the lowest numbers, and "least_loaded" those that have held jobs for the least time
-            (to 1 us). Ties go to the lowest number.
+            (to the nearest 2^-20 s). Ties go to the lowest number.
         """
         if rule not in _RULES:
             raise InvalidInput("placement", rule, f"must be one of {', '.join(_RULES)}")
+        if gpus < 1:
+            raise InvalidInput("gpus", gpus, "must be at least 1")
         return None if gpus > self.free_gpus else tuple(sorted(_RULES[rule](self, gpus)))
 
     def _consolidated(self, gpus: int) -> list[int]:

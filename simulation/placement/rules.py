@@ -19,7 +19,7 @@ class PlacementRules:
         Seconds that a stopped job needs to save its state. A job that starts on its GPUs meanwhile makes no progress
         until then, nor does the stopped job elsewhere.
     restart_s : float
-        Seconds without progress at each start of a job but its first.
+        Seconds without progress at each start of a job but its first, and at each move.
     most_steps : int
         Number of calls of the policy after which the simulation stops with an error.
 

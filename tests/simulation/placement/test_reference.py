@@ -1,0 +1,241 @@
+"""The placement engine against a second one in exact fractions: starts, ends, GPUs, preemptions and sums."""
+
+import math
+from fractions import Fraction
+from random import Random
+
+import exact_placement as exact
+import pytest
+from hypothesis import settings
+
+from equipoise.heuristics.placement.queue import FifoPolicy, SjfPolicy, SrtfPolicy
+from equipoise.simulation import Cluster, Trace
+from equipoise.simulation.placement import (
+    PLACEMENTS,
+    DurationSpeeds,
+    Move,
+    PlacementRules,
+    Start,
+    Stop,
+    Wake,
+    simulate_placement,
+)
+
+MODELS = ("a", "b", "c")
+TICK = exact.TICK
+
+
+def cases():
+    """Number of cases of each policy: 2,000 with the profile `explore`, as in `make verify-full`, and 100 otherwise."""
+    return max(100, settings().max_examples)
+
+
+def drawn_rate(seed):
+    """Return rational speeds that depend on all that a `Running` states."""
+
+    def rate(run):
+        draw = Random(f"{seed} rate {run[1:]}")
+        return Fraction(draw.randint(1, 9), draw.randint(1, 9))
+
+    return rate
+
+
+def drawn_share(seed):
+    return lambda run: Fraction(Random(f"{seed} share {run[1:]}").randint(0, 5), 5)
+
+
+def drawn_ratio(seed):
+    """Return the largest of the ratios of the pairs."""
+
+    def ratio(mine, others):
+        return max(
+            1 + Fraction(Random(f"{seed} ratio {mine[1]} {mine[-1]} {other[1]} {other[3]}").randint(0, 8), 4)
+            for other in others
+        )
+
+    return ratio
+
+
+class RationalSpeeds:
+    """The same speeds for the engine, rounded to floats."""
+
+    def __init__(self, work, rate, exposed):
+        self._work, self._rate, self._exposed = [float(value) for value in work], rate, exposed
+
+    def work(self, trace):
+        return self._work
+
+    def rate(self, run):
+        return float(self._rate(run))
+
+    def exposed(self, run):
+        return float(self._exposed(run))
+
+
+class RationalInterference:
+    def __init__(self, ratio):
+        self._ratio = ratio
+
+    def ratio(self, mine, others):
+        return float(self._ratio(mine, others))
+
+
+class Drawn:
+    """Random feasible actions on shared GPUs with leases in the first calls; then every job runs to its end."""
+
+    name, knows = "drawn", frozenset()
+
+    def __init__(self, seed, jobs_per_gpu):
+        self.seed, self.most, self.calls = seed, jobs_per_gpu, 0
+
+    def decide(self, state):
+        self.calls += 1
+        draw, drawing = Random(f"{self.seed} call {self.calls}"), self.calls <= 20
+        for job in state.expired:
+            if not drawing or draw.random() < 0.6:
+                lease_s = self.lease_s(draw) if drawing else math.inf
+                yield Start(job.trace_index, job.gpu_ids, lease_s=lease_s)
+        if drawing:
+            for _ in range(draw.randint(0, 4)):
+                yield from self.action(state, draw)
+            yield Wake(state.time_s + Fraction(draw.randint(1, 30), draw.randint(1, 4)))
+        else:
+            for index in sorted(state.waiting):
+                usable = self.usable(state)
+                if usable:
+                    gang = state.waiting[index].gang_gpus
+                    yield Start(index, tuple(usable[: min(gang, len(usable))]))
+
+    def action(self, state, draw):
+        """Start, stop or move a job, whichever is feasible."""
+        index = draw.choice([*range(8), *sorted(state.waiting), *sorted(state.waiting)])
+        if index in state.running and draw.random() < 0.4:
+            yield Stop(index)
+        elif index in state.running or index in state.waiting:
+            usable = self.usable(state, index)
+            if usable:
+                draw.shuffle(usable)
+                gpu_ids = tuple(usable[: draw.randint(1, len(usable))])
+                batch = draw.choice([None, None, 2, 4])
+                part = draw.choice([None, None, 1])
+                kind = Move if index in state.running else Start
+                yield kind(index, gpu_ids, batch, part, self.lease_s(draw))
+
+    def usable(self, state, index=None):
+        """Return the GPUs with fewer jobs than C; those of this job do not count."""
+        return [g for g, jobs in enumerate(state.gpus.jobs_on) if len(set(jobs) - {index}) < self.most]
+
+    def lease_s(self, draw):
+        return draw.choice([math.inf, Fraction(draw.randint(1, 24), draw.randint(1, 4))])
+
+
+class Case:
+    """Random jobs on a random cluster, with the costs and speeds of both engines."""
+
+    def __init__(self, seed):
+        draw = Random(f"{seed} case")
+        self.machines = draw.randint(1, 4)
+        self.size = draw.randint(1, 8 // self.machines)
+        self.racks = draw.choice([1, 2]) if self.machines % 2 == 0 else 1
+        self.gpus = self.machines * self.size
+        count, parts = draw.randint(1, 8), draw.choice([[1], [1, 2], [1, 2, 3, 5, 7]])
+        self.gangs = [draw.randint(1, self.gpus) for _ in range(count)]
+        self.work = [Fraction(draw.randint(1, 40), draw.choice(parts)) for _ in range(count)]
+        self.models = [draw.choice(MODELS) for _ in range(count)]
+        self.batches = [draw.randint(1, 2) for _ in range(count)]
+        self.arrivals = []
+        for _ in range(count):
+            other = draw.choice(self.arrivals or [Fraction(0)])
+            new = Fraction(draw.randint(0, 60), draw.choice(parts))
+            # Arrivals within a tick are one event; those of a little more are two.
+            self.arrivals.append(draw.choice([new, new, new, other, other + TICK * 3 / 5, other + TICK * 6 / 5]))
+        self.checkpoint_s = draw.choice([Fraction(0), Fraction(1, 3), Fraction(2), Fraction(9, 2)])
+        self.restart_s = draw.choice([Fraction(0), Fraction(1, 2), Fraction(7, 3), Fraction(10)])
+        self.jobs_per_gpu = draw.randint(1, 3)
+        self.placement, self.backfill = draw.choice(PLACEMENTS), draw.random() < 0.5
+        self.slowdown = Fraction(draw.randint(4, 12), 4)
+        self.ratio, self.share = drawn_ratio(seed), drawn_share(seed)
+        self.rate = drawn_rate(seed)
+
+    def by_durations(self):
+        """Replace the drawn speeds with those of `DurationSpeeds`."""
+        self.share = lambda run: Fraction(0)
+        self.rate = lambda run: 1 / self.slowdown if run.machines > run.fewest_machines else Fraction(1)
+        return DurationSpeeds(float(self.slowdown))
+
+    def engine(self, policy, durations):
+        trace = Trace(
+            job_id=list(range(len(self.gangs))), model=self.models, gang_gpus=self.gangs, batch_size=self.batches,
+            arrival_s=[float(time_s) for time_s in self.arrivals], duration_s=[float(work) for work in self.work],
+        )  # fmt: skip
+        if self.machines == 1 and len(self.gangs) % 2:
+            cluster = Cluster(gpus_by_type={"gpu": self.gpus})
+        else:
+            cluster = Cluster(gpus_by_type={"gpu": self.gpus}, machines=self.machines, racks=self.racks)
+        rules = PlacementRules(
+            jobs_per_gpu=self.jobs_per_gpu, checkpoint_s=float(self.checkpoint_s), restart_s=float(self.restart_s)
+        )
+        speeds = self.by_durations() if durations else RationalSpeeds(self.work, self.rate, self.share)
+        return simulate_placement(
+            trace, policy, cluster=cluster, speeds=speeds, rules=rules, interference=RationalInterference(self.ratio)
+        )
+
+    def reference(self, policy):
+        rows = zip(self.models, self.gangs, self.batches, self.arrivals, self.work, strict=True)
+        return exact.ExactSimulation(
+            [exact.ExactJob(index, *row) for index, row in enumerate(rows)], policy,
+            gpus=self.gpus, size=self.size, per_rack=self.machines // self.racks, rate=self.rate, exposed=self.share,
+            ratio=self.ratio, checkpoint_s=self.checkpoint_s, restart_s=self.restart_s,
+        ).simulate()  # fmt: skip
+
+
+def assert_same(found, wanted):
+    """Compare all columns; times to 1e-9, numbers exactly."""
+    jobs = wanted.all
+    for name in ("restarts", "preemptions", "moves", "machines", "tier"):
+        assert getattr(found, name).tolist() == [getattr(job, name) for job in jobs], name
+    for name in ("start_s", "end_s", "run_s", "gpu_s", "held_s", "shared_gpu_s", "exposed_s"):
+        values = [float(getattr(job, name)) for job in jobs]
+        # A sum of differences of times is exact to the rounding of the times.
+        assert getattr(found, name).tolist() == pytest.approx(values, rel=1e-9, abs=1e-10), name
+    rows = found.stretches
+    stretches = sorted(
+        zip(rows.trace_index.tolist(), rows.start_s.tolist(), rows.end_s.tolist(), map(tuple, rows.ids()), strict=True)
+    )
+    expected = sorted(wanted.stretches)
+    assert [(row[0], row[3]) for row in stretches] == [(row[0], row[3]) for row in expected]
+    for place in (1, 2):
+        times = [float(row[place]) for row in expected]
+        assert [row[place] for row in stretches] == pytest.approx(times, rel=1e-9, abs=1e-10)
+    calls = [float(time_s) for time_s in wanted.calls]
+    assert [call.time_s for call in found.solve_rows] == pytest.approx(calls, rel=1e-9)
+
+
+POLICIES = {
+    "fifo": (FifoPolicy, exact.fifo, ("backfill", "placement")),
+    "sjf": (SjfPolicy, exact.sjf, ("backfill", "placement")),
+    "srtf": (SrtfPolicy, exact.srtf, ("placement",)),
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_policies_agree_with_the_reference(name):
+    tested, plain, fields = POLICIES[name]
+    for number in range(cases()):
+        case = Case(f"{name} {number}")
+        options = {field: getattr(case, field) for field in fields}
+        found = case.engine(tested(**options), durations=number % 2)
+        assert_same(found, case.reference(plain(**options)))
+
+
+def test_random_actions_agree_with_the_reference():
+    shared = moved = 0
+    for number in range(cases()):
+        case = Case(f"drawn {number}")
+        case.jobs_per_gpu = 2 if number % 4 else 3
+        found = case.engine(Drawn(number, case.jobs_per_gpu), durations=False)
+        assert_same(found, case.reference(Drawn(number, case.jobs_per_gpu).decide))
+        shared += found.shared_gpu_s.any()
+        moved += found.moves.any()
+    # The cases try what they are for.
+    assert min(shared, moved) > cases() / 4
