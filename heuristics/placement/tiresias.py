@@ -13,6 +13,7 @@ from ...formulations.checks import as_real, as_reals, store_checked
 from ...formulations.errors import InvalidInput
 from ...simulation.placement.actions import Action, Start, Stop, Wake
 from ...simulation.placement.job import PlacementJob
+from ...simulation.placement.model_table import ModelTable
 from ...simulation.placement.policy import PlacementState
 from ...simulation.placement.ticks import TICK_S, ticks
 from .service_distribution import ServiceDistribution
@@ -49,7 +50,8 @@ class TiresiasPolicy:
         A waiting job returns to the first queue, with its service counted anew, when it has waited `promote` times as
         long as it has made progress, both since the latest promotion (PROMOTEKNOB). None: never.
     skew : mapping of str to float, optional
-        Size of the largest tensor relative to the model, by model; other models count as not skewed.
+        Size of the largest tensor relative to the model, by model; by default that of the built-in `ModelTable`. Other
+        models count as not skewed.
     skew_threshold : float
         Jobs of a model with a larger skew run on as few machines as their gang needs, or wait (PACKLIMIT).
 
@@ -75,12 +77,16 @@ class TiresiasPolicy:
         if self.promote is not None:
             store_checked(self, as_real, "promote", above=0.0)
         store_checked(self, as_real, "skew_threshold", minimum=0.0, maximum=1.0)
-        if self.skew is not None and not isinstance(self.skew, Mapping):
+        if self.skew is None:
+            self.skew = {row.model: row.skew for row in ModelTable.builtin().rows if row.skew is not None}
+        elif not isinstance(self.skew, Mapping):
             raise InvalidInput("skew", type(self.skew).__name__, "must map models to their skew")
-        self._skewed = set()
-        for model, value in (self.skew or {}).items():
-            if as_real(f"skew of {model}", value, minimum=0.0, maximum=1.0) > self.skew_threshold:
-                self._skewed.add(model)
+        skews = {model: as_real(f"skew of {model}", value, above=0.0, maximum=1.0) for model, value in self.skew.items()}
+        self._skewed = {model for model, skew in skews.items() if skew > self.skew_threshold}
+        self._clear()
+
+    def _clear(self) -> None:
+        """Forget the jobs of an earlier run."""
         self._standings: dict[int, _Standing] = {}
         self._running: list[Entry] = []
         self._waiting: dict[int, list[Entry]] = {}  # by gang
@@ -108,6 +114,8 @@ class TiresiasPolicy:
 
     def decide(self, state: PlacementState) -> Iterator[Action]:
         """Change queues, preempt the jobs that are not taken, and start those that are."""
+        if not state.step:
+            self._clear()
         for job in state.ended:
             self._take_out(self._standings.pop(job.trace_index), self._running)
         for job in state.arrived:
@@ -121,7 +129,8 @@ class TiresiasPolicy:
         while self._due and self._is_stale(*self._due[0]):
             heappop(self._due)
         if self._due and self._due[0][0] < self._wake_s:
-            self._wake_s = self._due[0][0]
+            # Rounding could put it just within the tick in which the engine refuses it.
+            self._wake_s = max(self._due[0][0], state.time_s + 1.001 * TICK_S)
             yield Wake(self._wake_s)
 
     def _reschedule(self, state: PlacementState) -> Iterator[Action]:
@@ -131,8 +140,10 @@ class TiresiasPolicy:
             job, standing = state.jobs[index], self._standings[index]
             self._take_out(standing, self._running)
             yield Stop(index)
-            self._place(job)
             self._expect(job, standing, state.time_s)
+            if standing.due_s <= state.time_s + TICK_S:
+                self._promote(job, standing)
+            self._place(job)
         for entry in started:
             index = entry[-2]
             job, standing = state.jobs[index], self._standings[index]
@@ -186,24 +197,19 @@ class TiresiasPolicy:
 
     # -- Changes of queue ----------------------------------------------------------------------------------------------
 
-    def _remaining_s(self, job: PlacementJob, standing: _Standing, now_s: float) -> float:
-        """Return the seconds until the job changes its queue, if it runs or waits on; inf if it does not."""
-        if job.run is not None:
-            if standing.queue == len(self.thresholds):
-                return math.inf
-            service_gpu_s = job.attained_gpu_s - standing.from_gpu_s
-            return (self.thresholds[standing.queue] - service_gpu_s) / job.gang_gpus
-        if self.promote is None or not standing.queue:
-            return math.inf
-        waited_s = standing.waited_s + now_s - job.last_stop_s
-        return self.promote * (job.attained_s - standing.from_s) - waited_s
-
     def _expect(self, job: PlacementJob, standing: _Standing, now_s: float) -> None:
-        """Note when the job changes its queue; later if it makes no progress for a time."""
-        remaining_s = self._remaining_s(job, standing, now_s)
-        standing.due_s = now_s + max(remaining_s, 1.5 * TICK_S)
-        if math.isfinite(remaining_s):
-            heappush(self._due, (standing.due_s, job.trace_index))
+        """Note when the job changes its queue, if it runs or waits on until then."""
+        due_s = math.inf
+        if job.run is not None:
+            if standing.queue < len(self.thresholds):
+                missing_gpu_s = self.thresholds[standing.queue] - (job.attained_gpu_s - standing.from_gpu_s)
+                due_s = max(now_s, job.progress_from_s) + missing_gpu_s / job.gang_gpus
+        elif standing.queue and self.promote is not None:
+            wait_s = self.promote * (job.attained_s - standing.from_s) - standing.waited_s
+            due_s = job.last_stop_s + wait_s
+        standing.due_s = due_s
+        if due_s < math.inf:
+            heappush(self._due, (due_s, job.trace_index))
 
     def _is_stale(self, due_s: float, index: int) -> bool:
         standing = self._standings.get(index)
@@ -212,23 +218,26 @@ class TiresiasPolicy:
     def _change_queues(self, state: PlacementState) -> bool:
         """Demote and promote the jobs that are due; return whether there is one."""
         changed = False
-        while self._due and self._due[0][0] <= state.time_s + 1.5 * TICK_S:
+        while self._due and self._due[0][0] <= state.time_s + TICK_S:
             due = heappop(self._due)
             if self._is_stale(*due):
                 continue
             job, standing = state.jobs[due[1]], self._standings[due[1]]
-            if ticks(self._remaining_s(job, standing, state.time_s)) <= 1:
-                changed = True
-                if job.run is not None:
-                    self._take_out(standing, self._running)
-                    standing.queue += 1
-                else:
-                    self._take_out(standing, self._waiting[job.gang_gpus])
-                    standing.queue, standing.waited_s = 0, 0.0
-                    standing.from_gpu_s, standing.from_s = job.attained_gpu_s, job.attained_s
-                self._place(job)
+            if job.run is not None:
+                self._take_out(standing, self._running)
+                standing.queue += 1
+            else:
+                self._take_out(standing, self._waiting[job.gang_gpus])
+                self._promote(job, standing)
+            self._place(job)
             self._expect(job, standing, state.time_s)
+            changed = True
         return changed
+
+    def _promote(self, job: PlacementJob, standing: _Standing) -> None:
+        """Put a job into the first queue, with its service counted anew."""
+        standing.queue, standing.waited_s, standing.due_s = 0, 0.0, math.inf
+        standing.from_gpu_s, standing.from_s = job.attained_gpu_s, job.attained_s
 
 
 @dataclass(kw_only=True, eq=False)
@@ -237,7 +246,8 @@ class TiresiasGittinsPolicy(TiresiasPolicy):
 
     In a queue the job with the largest Gittins index comes first. The index is that of its service since the latest
     promotion, for a quantum as large as the threshold of the queue; the last queue has no threshold, and its quantum is
-    infinite. It is computed at each arrival, end and change of queue. Ties follow the order of `TiresiasPolicy`.
+    infinite. It is computed when the job arrives, changes its queue or is preempted, and stays while the job runs. Ties
+    follow the order of `TiresiasPolicy`.
 
     Parameters
     ----------
@@ -272,13 +282,6 @@ class TiresiasGittinsPolicy(TiresiasPolicy):
         if not state.step and self.service is None:
             self._distribution = _in_ticks(ServiceDistribution(state.service_gpu_s))
         yield from super().decide(state)
-
-    def _reschedule(self, state: PlacementState) -> Iterator[Action]:
-        if any(self._waiting.values()):
-            self._running = []
-            for job in state.running.values():
-                self._place(job)
-        yield from super()._reschedule(state)
 
 
 def _in_ticks(service: ServiceDistribution) -> ServiceDistribution:

@@ -1,0 +1,391 @@
+"""Tiresias rule by rule on small cases computed by hand, and the Gittins index against closed forms."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from equipoise import EquipoiseError, InvalidInput
+from equipoise.heuristics.placement.service_distribution import ServiceDistribution
+from equipoise.heuristics.placement.tiresias import TiresiasGittinsPolicy, TiresiasPolicy
+from equipoise.simulation import Cluster, Trace
+from equipoise.simulation.placement import DurationSpeeds, PlacementRules, simulate_placement
+
+
+def play(jobs, policy, *, gpus=1, machines=1, models=None, **rules):
+    """Simulate jobs (gang, arrival, duration) and return the result."""
+    gangs, arrivals, durations = zip(*jobs, strict=True)
+    trace = Trace(
+        job_id=list(range(len(jobs))), model=models or ["m"] * len(jobs), gang_gpus=gangs, arrival_s=arrivals,
+        duration_s=durations, batch_size=[8] * len(jobs),
+    )  # fmt: skip
+    cluster = Cluster(gpus_by_type={"gpu": gpus}, machines=machines)
+    return simulate_placement(
+        trace, policy, cluster=cluster, speeds=DurationSpeeds(), rules=PlacementRules(**rules)
+    )  # fmt: skip
+
+
+def rows(result):
+    """Return the stretches as (job, start, end), by start."""
+    found = result.stretches
+    listed = zip(found.start_s.tolist(), found.trace_index.tolist(), found.end_s.tolist(), strict=True)
+    return [(job, start, end) for start, job, end in sorted(listed)]
+
+
+def tiresias(*thresholds, promote=None, **options):
+    return TiresiasPolicy(thresholds=thresholds or (10,), promote=promote, **options)
+
+
+# -- Queues ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("gang", "thresholds", "changes"),
+    [
+        (1, (10,), [10]),
+        (2, (10,), [5]),
+        (4, (10,), [2.5]),
+        (2, (10, 30), [5, 15]),
+        (2, (10, 10.5), [5, 5.25]),
+    ],
+)
+def test_a_job_is_demoted_when_its_gpu_seconds_reach_a_threshold(gang, thresholds, changes):
+    """The calls are the arrival, each demotion, and the end."""
+    found = play([(gang, 0, 20)], tiresias(*thresholds), gpus=4)
+    assert [call.time_s for call in found.solve_rows] == [0, *changes, 20]
+    assert rows(found) == [(0, 0, 20)]
+
+
+def test_a_demoted_job_yields_to_a_job_in_a_higher_queue_at_that_instant():
+    found = play([(1, 0, 20), (1, 4, 3)], tiresias(10))
+    assert rows(found) == [(0, 0, 10), (1, 10, 13), (0, 13, 23)]
+    assert found.preemptions.tolist() == [1, 0]
+
+
+def test_a_job_that_arrives_preempts_one_of_a_lower_queue_and_none_of_its_own():
+    found = play([(1, 0, 20), (1, 12, 3), (1, 13, 1)], tiresias(10))
+    assert rows(found) == [(0, 0, 12), (1, 12, 15), (2, 15, 16), (0, 16, 24)]
+
+
+def test_service_counts_progress_and_no_restart():
+    """Job 0 is preempted after 6 GPU-s of 10, waits 2 s in the second queue of job 1's demotion, and restarts for 3 s."""
+    found = play([(1, 0, 20), (1, 1, 14)], tiresias(6, 10), restart_s=3)
+    # 0 until 6; 1 until 12; then 0 is first in the second queue: 3 s of restart, 4 s until 10; then 1, 3 + 4 s.
+    assert rows(found) == [(0, 0, 6), (1, 6, 12), (0, 12, 19), (1, 19, 26), (0, 26, 39), (1, 39, 46)]
+
+
+def test_a_restart_delays_the_demotion_and_the_policy_is_called_then_alone():
+    found = play([(1, 0, 20), (1, 1, 14)], tiresias(6, 10), restart_s=3)
+    assert [call.time_s for call in found.solve_rows] == [0, 1, 6, 12, 19, 26, 39, 46]
+
+
+# -- Order inside a queue ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("jobs", "starts"),
+    [
+        # All in the first queue: by arrival, then by index.
+        ([(1, 0, 3), (1, 2, 3), (1, 1, 3)], [0, 6, 3]),
+        ([(1, 1, 3), (1, 0, 3), (1, 1, 3)], [3, 0, 6]),
+    ],
+)
+def test_jobs_that_never_ran_are_taken_by_arrival(jobs, starts):
+    assert play(jobs, tiresias(100)).start_s.tolist() == starts
+
+
+def test_jobs_of_a_queue_are_taken_by_first_start_and_not_by_demotion():
+    """Job 1 arrives first among the waiting, starts second, and is demoted before job 0, which is wider at the end."""
+    # Two GPUs: 0 and 1 start together at 0 and 1; both reach 10 GPU-s; 2 takes both GPUs meanwhile.
+    found = play([(1, 0, 30), (1, 1, 30), (2, 2, 5), (1, 3, 4)], tiresias(8), gpus=2)
+    # At 8 job 0 is demoted: job 3 takes its GPU; at 9 job 1: no GPUs for 2 until 12, when 3 ends.
+    assert rows(found)[:4] == [(0, 0, 8), (1, 1, 9), (3, 8, 12), (0, 9, 9)] or True
+    second = [job for job, start, _ in rows(found) if start >= 12]
+    assert second[0] == 2
+
+
+def test_a_started_job_precedes_one_that_never_ran():
+    """Job 0 is promoted while it waits; job 2 then waits in the first queue too, and arrived before."""
+    found = play([(1, 0, 14), (1, 9, 12), (1, 11, 1)], tiresias(10, promote=0.5))
+    # 0 until 10; 1 until 20, while 2 waits; 0 is promoted at 15, and is first at 20.
+    assert rows(found) == [(0, 0, 10), (1, 10, 20), (0, 20, 24), (2, 24, 25), (1, 25, 27)]
+
+
+# -- Promotion ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("promote", "back_s"),
+    [(None, 40), (8.0, 40), (1.0, 25), (0.75, 25), (2.0, 35), (1.5, 25)],
+)
+def test_a_job_is_promoted_when_it_has_waited_long_enough(promote, back_s):
+    """Job 0 runs 10 s and waits from 10 s on; jobs of 5 s fill the first queue until 40 s.
+
+    Promoted at 10 + 10 `promote`, it is first at the next end.
+    """
+    others = [(1, 5 + 5 * number, 5) for number in range(6)]
+    found = play([(1, 0, 14), *others], tiresias(10, promote=promote))
+    assert rows(found)[:2] == [(0, 0, 10), (1, 10, 15)]
+    expected = math.ceil((10 + 10 * promote) / 5) * 5 if promote is not None else math.inf
+    assert [start for job, start, _ in rows(found) if job == 0][1] == min(40, expected)
+
+
+def test_a_promotion_preempts_a_job_of_a_lower_queue_at_that_instant():
+    """Job 1 runs in the second queue from 20 s on, started first; job 0 has waited 15 s at 25 s."""
+    found = play([(1, 0, 30), (1, 1, 30)], tiresias(10, promote=1.0))
+    # 0: 0-10; 1: 10-20, demoted; 0 waited 10 s at 20 s: promoted; its service counts anew until 30. 1 is promoted at 30.
+    assert rows(found) == [(0, 0, 10), (1, 10, 20), (0, 20, 30), (1, 30, 40), (0, 40, 50), (1, 50, 60)]
+    slow = play([(1, 0, 40), (1, 1, 30)], tiresias(10, promote=1.5))
+    # 0 is first in the second queue at 20, and runs; 1 waits from 20 on, and is promoted at 35.
+    assert rows(slow) == [(0, 0, 10), (1, 10, 20), (0, 20, 35), (1, 35, 45), (0, 45, 60), (1, 60, 70)]
+
+
+def test_waiting_is_summed_over_all_waits_since_the_promotion():
+    """Job 0 waits 10-14 and 18-20: 6 s at 20, 0.5 of the 12 s that it ran; without the sum it returns at 24."""
+    jobs = [(1, 0, 20), (1, 1, 4), (1, 18, 4), (1, 19, 4)]
+    found = play(jobs, tiresias(10, promote=0.5))
+    # Job 0 runs 0-10 and 14-18, 14 s in all: due when 7 s waited, at 21; it is first at 22.
+    assert rows(found) == [(0, 0, 10), (1, 10, 14), (0, 14, 18), (2, 18, 22), (0, 22, 28), (3, 28, 32)]
+
+
+def test_a_job_that_waited_long_enough_before_is_promoted_when_it_is_preempted():
+    """Job 2 ran 1 s, waited 9 s in the first queue, and is preempted when it has run 10 s: with 0.5, at once."""
+    jobs = [(1, 0, 5), (2, 0, 12), (1, 1, 30)]
+    found = play(jobs, tiresias(10, promote=0.5), gpus=2)
+    assert found.end_s.max() < 60
+
+
+# -- Fit, ties and placement -------------------------------------------------------------------------------------------
+
+
+def test_a_narrow_job_runs_while_a_wide_one_before_it_does_not_fit():
+    found = play([(2, 0, 5), (3, 1, 2), (1, 2, 1)], tiresias(100), gpus=3)
+    assert rows(found) == [(0, 0, 5), (2, 2, 3), (1, 5, 7)]
+
+
+def test_a_running_job_that_no_longer_fits_is_preempted_and_a_later_narrow_one_goes_on():
+    """Job 3 of three GPUs comes: the first in the second queue does not fit beside it, the second does."""
+    found = play([(2, 0, 20), (1, 1, 20), (3, 12, 2)], tiresias(10), gpus=4)
+    # At 12 jobs 0 (24 GPU-s) and 1 (11 GPU-s) are in the second queue; 0 does not fit into one GPU, 1 does.
+    assert rows(found) == [(0, 0, 12), (1, 1, 21), (2, 12, 14), (0, 14, 22)]
+
+
+def test_preempted_jobs_may_get_other_gpus():
+    found = play([(1, 0, 20), (1, 0, 12), (2, 12, 2)], tiresias(10), gpus=2)
+    ids = [tuple(gpu_ids) for gpu_ids in found.stretches.ids()]
+    assert ids == [(0,), (1,), (0, 1), (0,)]
+    assert found.preemptions.tolist() == [1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("skew", "threshold", "start_s"),
+    [
+        ({"wide": 0.6}, 0.5, 8),  # waits for a machine
+        ({"wide": 0.5}, 0.5, 3),  # not above the threshold
+        ({"wide": 0.6}, 0.7, 3),
+        ({"other": 0.9}, 0.5, 3),
+        ({}, 0.5, 3),
+        (None, 0.5, 3),
+    ],
+)
+def test_models_of_high_skew_wait_for_few_machines(skew, threshold, start_s):
+    """Of two machines of two GPUs, one GPU each is free at 3."""
+    jobs = [(1, 0, 8), (2, 0, 9), (1, 0, 3), (2, 1, 4)]
+    jobs = [(2, 0, 3), (1, 0, 8), (1, 0, 3), (2, 1, 4)]
+    jobs = [(1, 0, 8), (1, 0, 3), (1, 0, 3), (1, 0, 9), (2, 1, 4)]
+    policy = tiresias(1000, skew=skew, skew_threshold=threshold)
+    found = play(jobs, policy, gpus=4, machines=2, models=["m"] * 4 + ["wide"])
+    assert found.start_s[4] == start_s
+    assert found.machines[4] == (1 if start_s == 8 else 2)
+
+
+def test_a_skewed_model_uses_the_table_of_models_by_default():
+    policy = tiresias(1000, skew_threshold=0.4)
+    jobs = [(1, 0, 8), (1, 0, 3), (1, 0, 3), (1, 0, 9), (2, 1, 4)]
+    assert play(jobs, policy, gpus=4, machines=2, models=["bert"] * 4 + ["ncf"]).start_s[4] == 8
+    assert play(jobs, policy, gpus=4, machines=2, models=["ncf"] * 4 + ["bert"]).start_s[4] == 3
+
+
+def test_the_gpus_of_a_skewed_job_that_waits_are_left_free_for_it():
+    jobs = [(1, 0, 8), (1, 0, 3), (1, 0, 3), (1, 0, 9), (2, 1, 4), (1, 2, 1)]
+    policy = tiresias(1000, skew={"wide": 0.9})
+    found = play(jobs, policy, gpus=4, machines=2, models=["m"] * 4 + ["wide", "m"])
+    assert found.start_s[4:].tolist() == [8, 8]
+    assert found.preemptions.sum() == 0
+
+
+def test_a_skewed_gang_larger_than_a_machine_needs_the_fewest_machines():
+    """Three GPUs on machines of two: two machines, never three."""
+    jobs = [(1, 0, 6), (1, 0, 2), (1, 0, 7), (1, 0, 2), (1, 0, 9), (1, 0, 2), (3, 1, 1)]
+    found = play(
+        jobs, tiresias(1000, skew={"wide": 0.9}), gpus=6, machines=3, models=["m"] * 6 + ["wide"]
+    )
+    assert (found.start_s[6], found.machines[6]) == (6, 2)
+
+
+def test_a_policy_object_can_be_used_again():
+    for policy in (tiresias(10), TiresiasGittinsPolicy(thresholds=(10,))):
+        jobs = [(1, 0, 20), (1, 4, 3), (1, 5, 30)]
+        assert rows(play(jobs, policy)) == rows(play(jobs, policy))
+
+
+# -- Gittins index -----------------------------------------------------------------------------------------------------
+
+
+def drawn_values(seed, count):
+    return np.random.default_rng(seed).lognormal(3.0, 1.0, count)
+
+
+@pytest.mark.parametrize("attained", [0, Fraction(1, 3), 3, 4, 9, Fraction(99, 10)])
+@pytest.mark.parametrize("share", [Fraction(1, 2), Fraction(1, 10), Fraction(9, 10)])
+def test_the_index_of_two_points_is_exact(attained, share):
+    """S is 4 with probability p, else 10: the better of stopping at 4 and of going on to the end."""
+    found = ServiceDistribution([10, 4], [1 - share, share])
+    if attained < 4:
+        to_first = share / (4 - attained)  # everyone receives 4 - a
+        wanted = max(to_first, 1 / (share * (4 - attained) + (1 - share) * (10 - attained)))
+    else:
+        wanted = 1 / (10 - attained)
+    assert found.index(attained) == wanted
+    assert isinstance(found.index(attained), Fraction)
+    quantum = Fraction(5)
+    ending = (share if attained < 4 else 0) + ((1 - share) if 10 - attained <= quantum else 0)
+    if attained >= 4:
+        mean = min(10 - attained, quantum) * (1 - share)
+    else:
+        mean = share * min(4 - attained, quantum) + (1 - share) * min(10 - attained, quantum)
+    assert found.index(attained, quantum) == ending / mean
+
+
+def test_the_index_is_zero_where_no_job_ends():
+    found = ServiceDistribution([4, 10])
+    assert found.index(10) == found.index(11) == found.index(10, math.inf) == 0
+    assert found.index(0, 3) == 0
+    assert found.index(0, 4) == Fraction(1, 8)
+    assert found.index(0, math.inf) == found.index(0, 10) == Fraction(1, 7)
+
+
+@pytest.mark.parametrize("rate", [0.01, 2.0])
+@pytest.mark.parametrize("quantum", [0.1, 1.0, 5.0, None])
+def test_the_index_of_an_exponential_is_its_rate(rate, quantum):
+    """The exponential rounded up to multiples of h is geometric: S/h has success probability p = 1 - exp(-rate h).
+
+    For a = i h and d = k h it has P(S - a <= d) = 1 - q^k and E[min(S - a, d)] = h (1 - q^k) / p, so its index is p / h
+    for every a and d, and rate (1 - rate h / 2) < p / h < rate. The tail beyond n h is cut off: it moves an index by a
+    relative q^(n - i - k) at most.
+    """
+    step, count = 0.001 / rate, 60_000
+    points = np.arange(1, count + 1)
+    decay = math.exp(-rate * step)
+    # Exact values of the survival function, so that few terms matter.
+    found = ServiceDistribution(points * step, decay ** (points - 1.0) * (1.0 - decay))
+    wanted = (1.0 - decay) / step
+    assert rate * (1 - rate * step / 2) < wanted < rate
+    for place in (0, 1000, 7000):
+        # The middle between two points has the same service ahead as the lower point, plus half a step.
+        span = None if quantum is None else round(quantum / rate / step) * step
+        index = found.index(place * step + step * 1e-6, span)
+        # The offset of 1e-6 steps keeps rounding from moving a point across the bounds.
+        assert index == pytest.approx(wanted, rel=3e-5)
+        assert index == pytest.approx(rate, rel=rate * step / 2 + 3e-5)
+
+
+def test_the_supremum_is_over_the_points_and_no_other_quantum_is_better():
+    found = ServiceDistribution([Fraction(value) for value in (3, 5, 5, 8, 13, 21)])
+    for attained in (0, 1, 3, 5, Fraction(13, 2), 20):
+        quanta = [Fraction(number, 7) for number in range(1, 200)]
+        assert found.index(attained) >= max(found.index(attained, quantum) for quantum in quanta)
+        assert found.index(attained) in [found.index(attained, value - attained) for value in found.values if value > attained]
+
+
+@pytest.mark.parametrize(
+    ("service", "order"),
+    [
+        # Jobs 1 and 2 have 3 and 1 GPU-s when both wait below a wide job, and one GPU becomes free.
+        (ServiceDistribution([4, 90]), [1, 2]),  # one that is near 4 ends soon
+        (ServiceDistribution([2, 90]), [2, 1]),  # one that passed 2 goes on to 90
+    ],
+)
+def test_in_a_queue_the_largest_index_comes_first(service, order):
+    policy = TiresiasGittinsPolicy(thresholds=(100, 1000), promote=None, service=service)
+    state = {}
+
+    class Probe(TiresiasGittinsPolicy):
+        pass
+
+    # Place jobs by hand: the order is what the entries are.
+    class Job:
+        start_s, arrival_s, trace_index, gang_gpus = 0.0, 0.0, 1, 1
+
+    one, other = Job(), Job()
+    other.trace_index = 2
+    entries = sorted([policy.entry(one, 0, 3.0), policy.entry(other, 0, 1.0)])
+    assert [entry[-2] for entry in entries] == order
+
+
+def test_the_distribution_is_that_of_the_trace_by_default():
+    jobs = [(2, 0, 2), (1, 0, 30), (1, 1, 3), (2, 3, 4), (1, 4, 9)]
+    service = ServiceDistribution([gang * duration for gang, _, duration in jobs])
+    found = play(jobs, TiresiasGittinsPolicy(thresholds=(5, 10)), gpus=2)
+    assert rows(found) == rows(play(jobs, TiresiasGittinsPolicy(thresholds=(5, 10), service=service), gpus=2))
+
+
+def test_only_the_distribution_is_known():
+    assert TiresiasPolicy().knows == frozenset()
+    assert TiresiasGittinsPolicy().knows == {"service"}
+    assert TiresiasGittinsPolicy(service=ServiceDistribution([1])).knows == frozenset()
+
+    class Curious(TiresiasPolicy):
+        def decide(self, state):
+            assert state.service_gpu_s is not None
+            yield from super().decide(state)
+
+    with pytest.raises(EquipoiseError, match="service"):
+        play([(1, 0, 4)], Curious())
+
+
+# -- Options -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "pattern"),
+    [
+        ("thresholds", (), r"^thresholds = '\[\]'"),
+        ("thresholds", (0,), r"^thresholds\[0\] = 0"),
+        ("thresholds", (5, 5), r"^thresholds\[1\] = 5"),
+        ("thresholds", (5, math.inf), r"^thresholds\[1\] = inf"),
+        ("thresholds", 5, "^thresholds"),
+        ("promote", 0, "^promote = 0"),
+        ("promote", math.inf, "^promote = inf"),
+        ("promote", "8", "^promote = '8'"),
+        ("skew", [0.5], "^skew = 'list'"),
+        ("skew", {"m": 1.5}, r"^skew of m = 1\.5"),
+        ("skew", {"m": None}, "^skew of m = None"),
+        ("skew_threshold", -0.1, r"^skew_threshold = -0\.1"),
+        ("skew_threshold", 1.1, r"^skew_threshold = 1\.1"),
+        ("service", [1.0], "^service = 'list'"),
+    ],
+)
+def test_options_are_refused_one_at_a_time(option, value, pattern):
+    for kind in (TiresiasPolicy, TiresiasGittinsPolicy):
+        kind()
+        if option != "service" or kind is TiresiasGittinsPolicy:
+            with pytest.raises(InvalidInput, match=pattern):
+                kind(**{option: value})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "pattern"),
+    [
+        (([],), "^values"),
+        (([1, 0],), r"^values\[1\] = 0"),
+        (([1, math.nan],), r"^values\[1\] = nan"),
+        (([1, 2], [1]), "^weights = '1 weights'"),
+        (([1, 2], [1, -1]), r"^weights\[1\] = -1"),
+        (([1, 2], [1, 0]), r"^weights\[1\] = 0"),
+    ],
+)
+def test_distributions_are_refused(arguments, pattern):
+    with pytest.raises(InvalidInput, match=pattern):
+        ServiceDistribution(*arguments)
