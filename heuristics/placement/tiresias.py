@@ -81,7 +81,9 @@ class TiresiasPolicy:
             self.skew = {row.model: row.skew for row in ModelTable.builtin().rows if row.skew is not None}
         elif not isinstance(self.skew, Mapping):
             raise InvalidInput("skew", type(self.skew).__name__, "must map models to their skew")
-        skews = {model: as_real(f"skew of {model}", value, above=0.0, maximum=1.0) for model, value in self.skew.items()}
+        skews = {
+            model: as_real(f"skew of {model}", value, above=0.0, maximum=1.0) for model, value in self.skew.items()
+        }
         self._skewed = {model for model, skew in skews.items() if skew > self.skew_threshold}
         self._clear()
 

@@ -113,5 +113,3 @@ class ExactTiresias:
             if ticks(job.run_s - fact.run_s) > 0:
                 fact.waited_s += state.time_s - fact.since_s
             yield Start(job.trace_index, gpu_ids)
-
-

@@ -68,15 +68,10 @@ def test_a_job_that_arrives_preempts_one_of_a_lower_queue_and_none_of_its_own():
     assert rows(found) == [(0, 0, 12), (1, 12, 15), (2, 15, 16), (0, 16, 24)]
 
 
-def test_service_counts_progress_and_no_restart():
-    """Job 0 is preempted after 6 GPU-s of 10, waits 2 s in the second queue of job 1's demotion, and restarts for 3 s."""
+def test_a_restart_counts_as_no_service_and_delays_the_demotion():
     found = play([(1, 0, 20), (1, 1, 14)], tiresias(6, 10), restart_s=3)
-    # 0 until 6; 1 until 12; then 0 is first in the second queue: 3 s of restart, 4 s until 10; then 1, 3 + 4 s.
+    # From 12 on job 0 is first in the second queue: 3 s of restart, and 4 s until it has 10 GPU-s; then job 1 alike.
     assert rows(found) == [(0, 0, 6), (1, 6, 12), (0, 12, 19), (1, 19, 26), (0, 26, 39), (1, 39, 46)]
-
-
-def test_a_restart_delays_the_demotion_and_the_policy_is_called_then_alone():
-    found = play([(1, 0, 20), (1, 1, 14)], tiresias(6, 10), restart_s=3)
     assert [call.time_s for call in found.solve_rows] == [0, 1, 6, 12, 19, 26, 39, 46]
 
 
@@ -96,64 +91,49 @@ def test_jobs_that_never_ran_are_taken_by_arrival(jobs, starts):
 
 
 def test_jobs_of_a_queue_are_taken_by_first_start_and_not_by_demotion():
-    """Job 1 arrives first among the waiting, starts second, and is demoted before job 0, which is wider at the end."""
-    # Two GPUs: 0 and 1 start together at 0 and 1; both reach 10 GPU-s; 2 takes both GPUs meanwhile.
-    found = play([(1, 0, 30), (1, 1, 30), (2, 2, 5), (1, 3, 4)], tiresias(8), gpus=2)
-    # At 8 job 0 is demoted: job 3 takes its GPU; at 9 job 1: no GPUs for 2 until 12, when 3 ends.
-    assert rows(found)[:4] == [(0, 0, 8), (1, 1, 9), (3, 8, 12), (0, 9, 9)] or True
-    second = [job for job, start, _ in rows(found) if start >= 12]
-    assert second[0] == 2
+    """Job 1 starts later and is demoted earlier, at 6; job 0 at 10. Both do not fit beside job 2."""
+    found = play([(1, 0, 30), (2, 1, 20), (1, 12, 5)], tiresias(10), gpus=3)
+    assert rows(found) == [(0, 0, 30), (1, 1, 12), (2, 12, 17), (1, 17, 26)]
 
 
 def test_a_started_job_precedes_one_that_never_ran():
-    """Job 0 is promoted while it waits; job 2 then waits in the first queue too, and arrived before."""
-    found = play([(1, 0, 14), (1, 9, 12), (1, 11, 1)], tiresias(10, promote=0.5))
-    # 0 until 10; 1 until 20, while 2 waits; 0 is promoted at 15, and is first at 20.
-    assert rows(found) == [(0, 0, 10), (1, 10, 20), (0, 20, 24), (2, 24, 25), (1, 25, 27)]
+    """The wide job 1 arrives before job 2 starts; it waits until job 2 too is demoted."""
+    found = play([(1, 0, 30), (2, 1, 3), (1, 2, 30)], tiresias(10), gpus=2)
+    assert rows(found) == [(0, 0, 12), (2, 2, 12), (1, 12, 15), (0, 15, 33), (2, 15, 35)]
 
 
 # -- Promotion ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("promote", "back_s"),
-    [(None, 40), (8.0, 40), (1.0, 25), (0.75, 25), (2.0, 35), (1.5, 25)],
+    ("promote", "back_s"), [(None, 40), (8.0, 40), (3.5, 40), (2.0, 30), (1.0, 20), (0.75, 17.5), (0.01, 10.1)]
 )
 def test_a_job_is_promoted_when_it_has_waited_long_enough(promote, back_s):
-    """Job 0 runs 10 s and waits from 10 s on; jobs of 5 s fill the first queue until 40 s.
-
-    Promoted at 10 + 10 `promote`, it is first at the next end.
-    """
-    others = [(1, 5 + 5 * number, 5) for number in range(6)]
-    found = play([(1, 0, 14), *others], tiresias(10, promote=promote))
-    assert rows(found)[:2] == [(0, 0, 10), (1, 10, 15)]
-    expected = math.ceil((10 + 10 * promote) / 5) * 5 if promote is not None else math.inf
-    assert [start for job, start, _ in rows(found) if job == 0][1] == min(40, expected)
+    """Job 0 runs 10 s, and waits while jobs of 5 s fill the first queue until 40; promoted, it started before them."""
+    found = play([(1, 0, 14), *[(1, 5 + 5 * number, 5) for number in range(6)]], tiresias(10, promote=promote))
+    assert [start for job, start, _ in rows(found) if job == 0] == [0, back_s]
 
 
-def test_a_promotion_preempts_a_job_of_a_lower_queue_at_that_instant():
-    """Job 1 runs in the second queue from 20 s on, started first; job 0 has waited 15 s at 25 s."""
-    found = play([(1, 0, 30), (1, 1, 30)], tiresias(10, promote=1.0))
-    # 0: 0-10; 1: 10-20, demoted; 0 waited 10 s at 20 s: promoted; its service counts anew until 30. 1 is promoted at 30.
-    assert rows(found) == [(0, 0, 10), (1, 10, 20), (0, 20, 30), (1, 30, 40), (0, 40, 50), (1, 50, 60)]
-    slow = play([(1, 0, 40), (1, 1, 30)], tiresias(10, promote=1.5))
-    # 0 is first in the second queue at 20, and runs; 1 waits from 20 on, and is promoted at 35.
-    assert rows(slow) == [(0, 0, 10), (1, 10, 20), (0, 20, 35), (1, 35, 45), (0, 45, 60), (1, 60, 70)]
+def test_the_service_of_a_promoted_job_counts_anew():
+    found = play([(1, 0, 30), (1, 1, 30)], tiresias(10, promote=1.5))
+    # Both are demoted once. Job 0 goes on at 20; job 1 is promoted at 35, demoted at 45, and job 0 has waited 10 s.
+    assert rows(found) == [(0, 0, 10), (1, 10, 20), (0, 20, 35), (1, 35, 45), (0, 45, 50), (1, 50, 60)]
 
 
 def test_waiting_is_summed_over_all_waits_since_the_promotion():
-    """Job 0 waits 10-14 and 18-20: 6 s at 20, 0.5 of the 12 s that it ran; without the sum it returns at 24."""
-    jobs = [(1, 0, 20), (1, 1, 4), (1, 18, 4), (1, 19, 4)]
-    found = play(jobs, tiresias(10, promote=0.5))
-    # Job 0 runs 0-10 and 14-18, 14 s in all: due when 7 s waited, at 21; it is first at 22.
-    assert rows(found) == [(0, 0, 10), (1, 10, 14), (0, 14, 18), (2, 18, 22), (0, 22, 28), (3, 28, 32)]
+    """Job 0 waits 4 s before it has run 14 s, half of which is 7 s: it is promoted 3 s after it is preempted again."""
+    found = play([(1, 0, 20), (1, 1, 4), (1, 18, 4), (1, 19, 4)], tiresias(10, promote=0.5))
+    assert rows(found) == [(0, 0, 10), (1, 10, 14), (0, 14, 18), (2, 18, 21), (0, 21, 27), (2, 27, 28), (3, 28, 32)]
 
 
 def test_a_job_that_waited_long_enough_before_is_promoted_when_it_is_preempted():
-    """Job 2 ran 1 s, waited 9 s in the first queue, and is preempted when it has run 10 s: with 0.5, at once."""
-    jobs = [(1, 0, 5), (2, 0, 12), (1, 1, 30)]
-    found = play(jobs, tiresias(10, promote=0.5), gpus=2)
-    assert found.end_s.max() < 60
+    """Job 1 waits 10 s in the first queue, and is demoted at 30 when it has run 10 s; job 0 is promoted then."""
+    found = play([(1, 0, 30), (1, 1, 30), (1, 31, 1)], tiresias(10, promote=0.5))
+    assert rows(found) == [
+        (0, 0, 10), (1, 10, 15), (0, 15, 25), (1, 25, 30), (0, 30, 40), (1, 40, 50), (2, 50, 51), (1, 51, 61),
+    ]  # fmt: skip
+    # No call between 31 and 40 promotes job 1.
+    assert [call.time_s for call in found.solve_rows if 30 <= call.time_s <= 40] == [30, 31, 40]
 
 
 # -- Fit, ties and placement -------------------------------------------------------------------------------------------
@@ -191,8 +171,6 @@ def test_preempted_jobs_may_get_other_gpus():
 )
 def test_models_of_high_skew_wait_for_few_machines(skew, threshold, start_s):
     """Of two machines of two GPUs, one GPU each is free at 3."""
-    jobs = [(1, 0, 8), (2, 0, 9), (1, 0, 3), (2, 1, 4)]
-    jobs = [(2, 0, 3), (1, 0, 8), (1, 0, 3), (2, 1, 4)]
     jobs = [(1, 0, 8), (1, 0, 3), (1, 0, 3), (1, 0, 9), (2, 1, 4)]
     policy = tiresias(1000, skew=skew, skew_threshold=threshold)
     found = play(jobs, policy, gpus=4, machines=2, models=["m"] * 4 + ["wide"])
@@ -218,9 +196,7 @@ def test_the_gpus_of_a_skewed_job_that_waits_are_left_free_for_it():
 def test_a_skewed_gang_larger_than_a_machine_needs_the_fewest_machines():
     """Three GPUs on machines of two: two machines, never three."""
     jobs = [(1, 0, 6), (1, 0, 2), (1, 0, 7), (1, 0, 2), (1, 0, 9), (1, 0, 2), (3, 1, 1)]
-    found = play(
-        jobs, tiresias(1000, skew={"wide": 0.9}), gpus=6, machines=3, models=["m"] * 6 + ["wide"]
-    )
+    found = play(jobs, tiresias(1000, skew={"wide": 0.9}), gpus=6, machines=3, models=["m"] * 6 + ["wide"])
     assert (found.start_s[6], found.machines[6]) == (6, 2)
 
 
@@ -233,10 +209,6 @@ def test_a_policy_object_can_be_used_again():
 # -- Gittins index -----------------------------------------------------------------------------------------------------
 
 
-def drawn_values(seed, count):
-    return np.random.default_rng(seed).lognormal(3.0, 1.0, count)
-
-
 @pytest.mark.parametrize("attained", [0, Fraction(1, 3), 3, 4, 9, Fraction(99, 10)])
 @pytest.mark.parametrize("share", [Fraction(1, 2), Fraction(1, 10), Fraction(9, 10)])
 def test_the_index_of_two_points_is_exact(attained, share):
@@ -246,7 +218,7 @@ def test_the_index_of_two_points_is_exact(attained, share):
         to_first = share / (4 - attained)  # everyone receives 4 - a
         wanted = max(to_first, 1 / (share * (4 - attained) + (1 - share) * (10 - attained)))
     else:
-        wanted = 1 / (10 - attained)
+        wanted = Fraction(1) / (10 - attained)
     assert found.index(attained) == wanted
     assert isinstance(found.index(attained), Fraction)
     quantum = Fraction(5)
@@ -259,7 +231,7 @@ def test_the_index_of_two_points_is_exact(attained, share):
 
 
 def test_the_index_is_zero_where_no_job_ends():
-    found = ServiceDistribution([4, 10])
+    found = ServiceDistribution([Fraction(4), Fraction(10)])
     assert found.index(10) == found.index(11) == found.index(10, math.inf) == 0
     assert found.index(0, 3) == 0
     assert found.index(0, 4) == Fraction(1, 8)
@@ -269,26 +241,26 @@ def test_the_index_is_zero_where_no_job_ends():
 @pytest.mark.parametrize("rate", [0.01, 2.0])
 @pytest.mark.parametrize("quantum", [0.1, 1.0, 5.0, None])
 def test_the_index_of_an_exponential_is_its_rate(rate, quantum):
-    """The exponential rounded up to multiples of h is geometric: S/h has success probability p = 1 - exp(-rate h).
+    """The exponential rounded up to multiples of h is geometric.
 
-    For a = i h and d = k h it has P(S - a <= d) = 1 - q^k and E[min(S - a, d)] = h (1 - q^k) / p, so its index is p / h
-    for every a and d, and rate (1 - rate h / 2) < p / h < rate. The tail beyond n h is cut off: it moves an index by a
-    relative q^(n - i - k) at most.
+    With q = exp(-rate h), at a = i h and d = k h: P(S - a <= d) = 1 - q^k and E[min(S - a, d)] = h (1 - q^k) / (1 - q).
+    The index is (1 - q) / h for all a and d, and rate (1 - rate h / 2) < (1 - q) / h < rate. The values beyond n h are
+    left out, which changes a moment by a relative q^(n - i) n at most, below 1e-15.
     """
     step, count = 0.001 / rate, 60_000
-    points = np.arange(1, count + 1)
     decay = math.exp(-rate * step)
-    # Exact values of the survival function, so that few terms matter.
-    found = ServiceDistribution(points * step, decay ** (points - 1.0) * (1.0 - decay))
-    wanted = (1.0 - decay) / step
-    assert rate * (1 - rate * step / 2) < wanted < rate
+    numbers = np.arange(1, count + 1)
+    found = ServiceDistribution(numbers * step, decay ** (numbers - 1.0) * (1.0 - decay))
     for place in (0, 1000, 7000):
-        # The middle between two points has the same service ahead as the lower point, plus half a step.
-        span = None if quantum is None else round(quantum / rate / step) * step
-        index = found.index(place * step + step * 1e-6, span)
-        # The offset of 1e-6 steps keeps rounding from moving a point across the bounds.
-        assert index == pytest.approx(wanted, rel=3e-5)
-        assert index == pytest.approx(rate, rel=rate * step / 2 + 3e-5)
+        # A quantum a hundredth of a step too long, so that rounding of a + d moves no value across it: it is a relative
+        # 0.01 / k of the service at most.
+        steps = None if quantum is None else round(quantum * 1000)
+        index = found.index(place * step, None if steps is None else (steps + 0.01) * step)
+        # Rounding of sums of `count` numbers up to E[S] = 1 / rate, relative to the service in one step, h q^i.
+        rounding = count * 2.0**-53 / (rate * step * math.exp(-rate * step * place))
+        tolerance = rounding + (0.0 if steps is None else 0.01 / steps)
+        assert index == pytest.approx((1.0 - decay) / step, rel=tolerance)
+        assert abs(index / rate - 1.0) <= rate * step / 2 + tolerance
 
 
 def test_the_supremum_is_over_the_points_and_no_other_quantum_is_better():
@@ -296,32 +268,26 @@ def test_the_supremum_is_over_the_points_and_no_other_quantum_is_better():
     for attained in (0, 1, 3, 5, Fraction(13, 2), 20):
         quanta = [Fraction(number, 7) for number in range(1, 200)]
         assert found.index(attained) >= max(found.index(attained, quantum) for quantum in quanta)
-        assert found.index(attained) in [found.index(attained, value - attained) for value in found.values if value > attained]
+        assert found.index(attained) in [
+            found.index(attained, value - attained) for value in found.values if value > attained
+        ]
 
 
-@pytest.mark.parametrize(
-    ("service", "order"),
-    [
-        # Jobs 1 and 2 have 3 and 1 GPU-s when both wait below a wide job, and one GPU becomes free.
-        (ServiceDistribution([4, 90]), [1, 2]),  # one that is near 4 ends soon
-        (ServiceDistribution([2, 90]), [2, 1]),  # one that passed 2 goes on to 90
-    ],
-)
-def test_in_a_queue_the_largest_index_comes_first(service, order):
-    policy = TiresiasGittinsPolicy(thresholds=(100, 1000), promote=None, service=service)
-    state = {}
+@pytest.mark.parametrize(("service", "next_job"), [([8, 90], 0), ([5, 90], 1)])
+def test_in_a_queue_the_largest_index_comes_first(service, next_job):
+    """Job 0 has 7 GPU-s and job 1 has 3 when job 2 ends at 11, both in the second queue with a quantum of 20."""
+    policy = TiresiasGittinsPolicy(thresholds=(3, 20), promote=None, service=ServiceDistribution(service))
+    found = play([(1, 0, 50), (1, 1, 50), (1, 10, 1)], policy)
+    assert rows(found)[:4] == [(0, 0, 3), (1, 3, 6), (0, 6, 10), (2, 10, 11)]
+    assert rows(found)[4][:2] == (next_job, 11)
 
-    class Probe(TiresiasGittinsPolicy):
-        pass
 
-    # Place jobs by hand: the order is what the entries are.
-    class Job:
-        start_s, arrival_s, trace_index, gang_gpus = 0.0, 0.0, 1, 1
-
-    one, other = Job(), Job()
-    other.trace_index = 2
-    entries = sorted([policy.entry(one, 0, 3.0), policy.entry(other, 0, 1.0)])
-    assert [entry[-2] for entry in entries] == order
+def test_the_last_queue_has_an_infinite_quantum():
+    """Of two services, 12 and 50, a job of 15 GPU-s has at most 35 left; one of 10 has 21 on average."""
+    policy = TiresiasGittinsPolicy(thresholds=(10,), promote=None, service=ServiceDistribution([12, 50]))
+    found = play([(1, 0, 50), (1, 1, 50), (1, 25, 1)], policy)
+    assert rows(found)[:4] == [(0, 0, 10), (1, 10, 20), (0, 20, 25), (2, 25, 26)]
+    assert rows(found)[4][:2] == (1, 26)
 
 
 def test_the_distribution_is_that_of_the_trace_by_default():
