@@ -91,6 +91,8 @@ _PLACEMENT = (
         ".placement.tiresias",
         "TiresiasGittinsPolicy",
     ),
+    ("pollux", "largest power mean of the speedups of elastic jobs", ".placement.elastic", "PolluxPolicy"),
+    ("sia", "Sia's integer program over elastic jobs", ".placement.elastic", "SiaPolicy"),
 )
 
 _OWN = [

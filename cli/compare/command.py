@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from ...formulations.checks import as_integer
-from ...heuristics.registry import policies_of
+from ...heuristics.registry import find_policy, policies_of
 from ..console import console, new_table, print_status, print_text
 from ..errors import OK, CommandError, explain
 from ..files import check_target, write_text
@@ -28,6 +28,7 @@ from ..simulate.options import (
     InterferenceText,
     Jobs,
     Machines,
+    ModelFile,
     ProfileFolder,
     Racks,
     Rules,
@@ -71,6 +72,7 @@ def compare_command(
     gpus_per_machine: GpusPerMachine = None,
     racks: Racks = None,
     speeds: SpeedsName = None,
+    models: ModelFile = None,
     interference: InterferenceText = None,
     workers: Annotated[
         int | None, typer.Option(metavar="N", help="Policies run at once [one for each processor; needs joblib].")
@@ -86,12 +88,13 @@ def compare_command(
     Ctrl-C ends it after a line on standard error that names the results on disk.
     """
     own = EngineOptions(
-        machines=machines, gpus_per_machine=gpus_per_machine, racks=racks, speeds=speeds, interference=interference
-    )
+        machines=machines, gpus_per_machine=gpus_per_machine, racks=racks, speeds=speeds, models=models,
+        interference=interference,
+    )  # fmt: skip
     engine = own.engine(engine)
     if workers is not None:
         as_integer("--workers", workers, minimum=1)
-    specs = read_policies(policies or default_policies(engine), seed, engine)
+    specs = read_policies(policies or default_policies(engine, own.speeds), seed, engine)
     config = read_config(
         trace, gpus=gpus, engine=str(specs[0].engine), profiles=profiles, cluster=cluster, jobs=jobs, rules=rules,
         seed=seed, sort=sort, skip_wide=skip_wide, split_gpus=split_gpus, own=own,
@@ -107,9 +110,17 @@ def compare_command(
     return OK
 
 
-def default_policies(engine: str | None) -> Sequence[str]:
-    """Return the policies of the paper's main figures that the engine has; all of the engine's if it has none."""
-    return PAPER if engine is None else [name for name in PAPER if name in policies_of(engine)] or ["all"]
+def default_policies(engine: str | None, speeds: str | None = None) -> Sequence[str]:
+    """Return the policies of the paper's main figures that the engine has; if it has none, all that can run.
+
+    Policies that read speeds can run with `--speeds models` only.
+    """
+    if engine is None:
+        return PAPER
+    own = policies_of(engine)
+    reading = [name for name in own if "speeds" in getattr(find_policy(name, engine).load(), "knows", ())]
+    runnable = [name for name in own if speeds == "models" or name not in reading]
+    return [name for name in PAPER if name in own] or runnable
 
 
 @dataclass(frozen=True)

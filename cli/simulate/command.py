@@ -23,6 +23,7 @@ from .options import (
     InterferenceText,
     Jobs,
     Machines,
+    ModelFile,
     ProfileFolder,
     Racks,
     Rules,
@@ -57,6 +58,7 @@ def simulate_command(
     gpus_per_machine: GpusPerMachine = None,
     racks: Racks = None,
     speeds: SpeedsName = None,
+    models: ModelFile = None,
     interference: InterferenceText = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the tables as CSV, page.html and summary.json here.")
@@ -69,8 +71,9 @@ def simulate_command(
     Ctrl-C ends it after writing the jobs that had ended, with a line on standard error.
     """
     own = EngineOptions(
-        machines=machines, gpus_per_machine=gpus_per_machine, racks=racks, speeds=speeds, interference=interference
-    )
+        machines=machines, gpus_per_machine=gpus_per_machine, racks=racks, speeds=speeds, models=models,
+        interference=interference,
+    )  # fmt: skip
     engine = own.engine(engine)
     spec, *more = read_policies([policy], seed, engine)
     if more:

@@ -56,7 +56,7 @@ class SimulationConfig:
     @property
     def speeds(self) -> Any:
         """Speeds of the jobs, as the engine takes them."""
-        return self.own.speeds_for(self.engine_name, self.trace, self.profiles)
+        return self.own.speeds_for(self.engine_name, self.trace, self.profiles, self.total_gpus, self.rules, self.seed)
 
     def metadata(self) -> dict[str, Any]:
         """Return the configuration as fields of a result's document."""
@@ -108,9 +108,10 @@ def read_config(
         found = generated_jobs(trace, jobs, widest, seed, first)
     elif is_duration_trace(trace):
         # The durations hold on the first type of GPU; without --profiles, the profiles are made of them alone.
-        found, of_durations = read_durations(trace, None if profiles is None else first)
+        models = own.model_speeds(amounts)
+        found, of_durations = read_durations(trace, None if profiles is None or models else first, models=models)
         found = in_order(found, sort)
-        if profiles is None:
+        if profiles is None or models:
             known, profiles_name = of_durations, OWN_PROFILES
     else:
         found = in_order(read_trace(trace), sort)

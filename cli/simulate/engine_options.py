@@ -6,15 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...formulations.checks import as_integer, as_real
+from ...formulations.checks import as_integer
 from ...formulations.errors import InvalidInput
 from ...simulation import Cluster, Profiles, Trace
 from ...simulation.engines import ENGINES, find_engine
-from ...simulation.placement import ConstantInterference, DurationSpeeds, ProfileSpeeds, SharedSpeeds
+from ...simulation.placement import (
+    DurationSpeeds,
+    ModelSpeeds,
+    ModelTable,
+    PairTable,
+    ProfileSpeeds,
+    SharedSpeeds,
+    find_interference,
+)
 from ..errors import CommandError
-from .policy_spec import read_value
 
-SPEEDS = ("durations", "profiles")
+SPEEDS = ("durations", "models", "profiles")
 DEFAULT_GPUS = "32"
 
 
@@ -26,6 +33,7 @@ class EngineOptions:
     gpus_per_machine: int | None = None
     racks: int | None = None
     speeds: str | None = None
+    models: str | None = None
     interference: str | None = None
 
     def given(self) -> dict[str, Any]:
@@ -56,6 +64,8 @@ class EngineOptions:
                 as_integer(f"--{name.replace('_', '-')}", getattr(self, name), minimum=1)
         if self.speeds is not None and self.speeds not in SPEEDS:
             raise InvalidInput("--speeds", self.speeds, f"must be one of {', '.join(SPEEDS)}")
+        if self.models is not None and self.speeds != "models":
+            raise CommandError(f"--models {self.models}: read by --speeds models only", "add --speeds models.")
 
     def gpus(self, text: str | None) -> str:
         """Return the number of GPUs as written, or that of the machines, or the default."""
@@ -78,20 +88,36 @@ class EngineOptions:
                 raise
             raise InvalidInput(f"--{error.field.replace('_', '-')}", error.value, error.why) from None
 
-    def speeds_for(self, engine: str, trace: Trace, profiles: Profiles | Mapping[str, Profiles]) -> Any:
+    def model_speeds(self, gpus: int | Mapping[str, int]) -> ModelSpeeds | None:
+        """Return the speeds by the model table, with the rows of `--models`; None without `--speeds models`."""
+        if self.speeds != "models":
+            return None
+        table = ModelTable.builtin()
+        if self.models is not None:
+            table = table.extended(ModelTable.read(self.models))
+        return ModelSpeeds(table, self.cluster(gpus).gpus_per_machine)
+
+    def speeds_for(
+        self, engine: str, trace: Trace, profiles: Profiles | Mapping[str, Profiles], gpus: int, rules: Any, seed: int
+    ) -> Any:
         """Return the speeds of the engine."""
         if "--speeds" not in find_engine(engine).options:
             return profiles
         if not isinstance(profiles, Profiles):
             raise CommandError("--gpus with types: the placement engine takes GPUs of one type", "give a number.")
         name = self.speeds or ("profiles" if trace.duration_s is None else "durations")
-        ratio = (
-            1.0 if self.interference is None else as_real("--interference", read_value(self.interference), minimum=1.0)
-        )
         if name == "durations" and trace.duration_s is None:
             raise InvalidInput("--speeds", name, "the trace has no durations; --speeds profiles takes its steps")
-        speeds = DurationSpeeds() if name == "durations" else ProfileSpeeds(profiles)
-        return SharedSpeeds(speeds, ConstantInterference(ratio))
+        own = DurationSpeeds() if name == "durations" else ProfileSpeeds(profiles)
+        speeds = self.model_speeds(gpus) or own
+        try:
+            beside = find_interference("1" if self.interference is None else self.interference, seed)
+        except InvalidInput as error:
+            raise InvalidInput(f"--{error.field}", error.value, error.why) from None
+        if rules.jobs_per_gpu > 1 and isinstance(beside, PairTable) and beside.missing(trace):
+            one, other = beside.missing(trace)[0]
+            raise InvalidInput("--interference", self.interference, f"the file has no ratio of {one} beside {other}")
+        return SharedSpeeds(speeds, beside)
 
     def metadata(self, engine: str) -> dict[str, Any]:
         """Return the options that the engine takes, as fields of a result's document."""

@@ -44,12 +44,19 @@ Racks = Annotated[int | None, typer.Option(metavar="N", help="Racks of equally m
 SpeedsName = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="Speeds of the placement engine: durations of the trace [if it has any], or profiles."
+        metavar="NAME", help="Speeds in the placement engine: durations [if the trace has any], models, profiles."
     ),
+]
+ModelFile = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Rows that --speeds models adds to its table of models.")
 ]
 InterferenceText = Annotated[
     str | None,
-    typer.Option(metavar="X", help="Slowdown of jobs that share a GPU, at least 1 [1]; rules jobs_per_gpu=2 allow it."),
+    typer.Option(
+        metavar="X|FILE|drawn:FILE",
+        help="Slowdown of jobs that share a GPU [1]: a number, measured pairs, or pairs drawn from a file by --seed; "
+        "--rules jobs_per_gpu=2 lets jobs share.",
+    ),
 ]
 SplitGpus = Annotated[
     int | None, typer.Option(metavar="N", help="Every metric also for jobs of more and of at most N GPUs.")

@@ -62,8 +62,6 @@ def read_policies(given: Sequence[str], seed: int, engine: str | None = None) ->
     specs: list[PolicySpec] = []
     for piece in pieces:
         name, _, options = piece.partition(":")
-        if name == "pollux":
-            raise CommandError("policy pollux: it needs the placement engine, which this version lacks", _POLICY_HINT)
         engine = find_policy(name, engine).engine
         spec = PolicySpec(name, read_options(options, "--policy", _POLICY_HINT), engine)
         if any(spec.label == other.label for other in specs):

@@ -104,7 +104,7 @@ class PlacementPolicy(Protocol):
     def decide(self, state: PlacementState) -> Iterable[Action]:
         """Yield the actions of this call; each takes effect when it is yielded.
 
-        The engine calls the policy after each arrival, end, end of a lease, and at the times that it set by `Wake`. Events
-        within 2^-20 s of each other count as one.
+        The engine calls the policy after each arrival, end, and end of a lease, and at the times that it set by `Wake`.
+        Events within 2^-20 s of each other count as one.
         """
         ...

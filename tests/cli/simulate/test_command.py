@@ -161,7 +161,7 @@ def test_wide_jobs_can_be_left_out(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["generated:3", "--engine", "magic"], "--engine magic: unknown"),
-        (["generated:3", "--policy", "pollux"], "policy pollux: it needs the placement engine"),
+        (["generated:3", "--policy", "pollux"], "speeds = 'ProfileSpeeds': pollux needs ModelSpeeds (--speeds models)"),
         (["generated:3", "--policy", "gavle"], "name = 'gavle': did you mean 'gavel'"),
         (["generated:3", "--policy", "gavel:speed=9"], "speed = 9: no option of gavel"),
         (["generated:3", "--policy", "gavel:interval_s"], "--policy: 'interval_s' is not KEY=VALUE"),

@@ -90,8 +90,13 @@ def test_every_metric_is_given_for_wide_and_narrow_jobs(tmp_path, capsys):
         (["--policy", "sjf", "--racks", "2"], "--racks = 2: needs machines or gpus_per_machine"),
         (["--policy", "sjf", "--machines", "4", "--racks", "3"], "--racks = 3: 4 machines do not divide into so many"),
         (["--policy", "sjf", "--interference", "0.5"], "--interference = 0.5: at least 1"),
-        (["--policy", "sjf", "--interference", "many"], "--interference = 'many': must be a number"),
-        (["--policy", "sjf", "--speeds", "fast"], "--speeds = 'fast': must be one of durations, profiles"),
+        (
+            ["--policy", "sjf", "--interference", "many"],
+            "--interference = 'many': must be a number of at least 1, a file",
+        ),
+        (["--policy", "sjf", "--models", "own.csv"], "--models own.csv: read by --speeds models only"),
+        (["--policy", "sjf", "--speeds", "models"], "model[0] = 'Recommendation': not in the table of models"),
+        (["--policy", "sjf", "--speeds", "fast"], "--speeds = 'fast': must be one of durations, models, profiles"),
         (["--policy", "sjf", "--speeds", "durations"], "--speeds = 'durations': the trace has no durations"),
         (["--policy", "sjf", "--split-gpus", "0"], "--split-gpus = 0: at least 1"),
         (["--engine", "place"], "--engine place: unknown"),
@@ -108,3 +113,23 @@ def test_a_trace_of_durations_runs_at_its_durations(tmp_path, capsys):
     ends = {job["job_id"]: job["end_s"] for job in found["jobs"]}
     # A strict queue: b needs all GPUs and waits for a, and c waits behind b.
     assert ends == pytest.approx({"a": 600.4, "b": 690.4, "c": 723.4})
+
+
+PAIRS = """gpu,job_a,job_b,solo_a_steps_s,solo_b_steps_s,xi_a,xi_b
+v100,ncf (batch size 8192),ncf (batch size 8192),9,9,1.5,1.5
+"""
+
+
+def test_speeds_by_models_and_measured_or_drawn_interference(tmp_path, capsys):
+    trace, pairs = tmp_path / "jobs.csv", tmp_path / "pairs.csv"
+    trace.write_text(
+        "job_id,submit_time_s,duration_s,num_gpus,model,batch_size\na,0,60,1,ncf,8192\nb,0,60,1,ncf,8192\n"
+    )
+    pairs.write_text(PAIRS)
+    base = ["simulate", str(trace), "--speeds", "models", "--machines", "1", "--gpus", "1", "--policy", "fifo"]
+    for text in (str(pairs), f"drawn:{pairs}"):
+        found = result_of(capsys, *base, "--interference", text, "--rules", "jobs_per_gpu=2")
+        assert (found["interference"], found["speeds"], found["makespan_s"]) == (text, "models", pytest.approx(120.0))
+    pairs.write_text(PAIRS.replace("ncf", "bert"))
+    said = failing(capsys, *base, "--interference", str(pairs), "--rules", "jobs_per_gpu=2")
+    assert "the file has no ratio of ncf (batch size 8192) beside ncf (batch size 8192)" in said

@@ -300,18 +300,28 @@ def test_events_within_a_tick_are_one_event_at_the_time_of_the_last():
 
     policy.decide = decide
     found = simulate_placement(
-        trace_of((1, later[1], 5), (1, 2, 5), (1, later[0], 5)), policy, cluster=3, speeds=DurationSpeeds()
+        trace_of((1, later[1], 5), (1, later[0], 5), (1, 2, 5)), policy, cluster=3, speeds=DurationSpeeds()
     )
+    # Jobs of one event are in the order of the trace.
     assert policy.calls[:2] == [(later[0], [1, 2]), (later[1], [0])]
     assert found.start_s.tolist() == [later[1], later[0], later[0]]
 
 
 def test_jobs_within_a_tick_end_at_their_own_times():
-    found = play([(1, 0, 5), (1, 0, 5 + 0.5 * TICK_S), (1, 0, 8)], {0: [Start(index, (index,)) for index in range(3)]})
-    assert found.end_s.tolist() == [5, 5 + 0.5 * TICK_S, 8]
+    ended = []
+
+    class Watcher(Script):
+        def decide(self, state):
+            ended.append([job.trace_index for job in state.ended])
+            yield from super().decide(state)
+
+    policy = Watcher({0: [Start(index, (index,)) for index in range(3)]})
+    trace = trace_of((1, 0, 5 + 0.5 * TICK_S), (1, 0, 5), (1, 0, 8))
+    found = simulate_placement(trace, policy, cluster=3, speeds=DurationSpeeds())
+    assert found.end_s.tolist() == [5 + 0.5 * TICK_S, 5, 8]
     assert found.run_s.tolist() == found.end_s.tolist()
     assert [row[2] for row in rows(found)] == found.end_s.tolist()
-    assert len(found.solve_rows) == 3
+    assert ended == [[], [0, 1], [2]]
 
 
 @pytest.mark.parametrize(
@@ -329,6 +339,15 @@ def test_equal_keys_follow_the_trace(policy, order):
     found = simulate_placement(trace, policy, cluster=2, speeds=DurationSpeeds())
     starts = found.stretches.trace_index.tolist()
     assert [job for place, job in enumerate(starts) if job not in starts[:place]] == order
+
+
+@pytest.mark.parametrize("policy", [SjfPolicy, SrtfPolicy])
+@pytest.mark.parametrize(("ticks", "first"), [(0.4, 1), (1.2, 2)])
+def test_durations_count_to_the_nearest_tick(policy, ticks, first):
+    trace = trace_of((1, 0, 3), (1, 1, 5 + ticks * TICK_S), (1, 1, 5))
+    found = simulate_placement(trace, policy(), cluster=1, speeds=DurationSpeeds())
+    assert found.start_s[first] == 3
+    assert found.start_s[3 - first] == found.end_s[first]
 
 
 def test_srtf_preempts_for_a_shorter_job_and_not_for_an_equal_one():

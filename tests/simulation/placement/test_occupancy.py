@@ -103,7 +103,8 @@ RACKS = Cluster(gpus_by_type={"gpu": 16}, gpus_per_machine=4, racks=2)
         ((0, 4, 5), 2, (6, 7)),
         ((0, 4, 5, 8, 9, 10), 4, (12, 13, 14, 15)),
         ((0, 1, 4), 5, (2, 3, 5, 6, 7)),  # the fullest rack that suffices, its emptiest machine first
-        ((0, 1, 4, 8, 12), 6, (8 + 1, 10, 11, 13, 14, 15)),
+        ((8,), 5, (9, 12, 13, 14, 15)),
+        ((0, 1, 4, 8, 12), 6, (9, 10, 11, 13, 14, 15)),
         ((0, 1, 4), 6, (8, 9, 10, 11, 12, 13)),
         # Both racks: 8 to 15 are six GPUs, then the machine of the other rack that holds the rest.
         ((0, 4, 5, 8, 12), 7, (6, 9, 10, 11, 13, 14, 15)),
@@ -111,6 +112,11 @@ RACKS = Cluster(gpus_by_type={"gpu": 16}, gpus_per_machine=4, racks=2)
 )
 def test_consolidated_by_hand(taken, gpus, chosen):
     assert busy(RACKS, taken).find(gpus) == chosen
+
+
+def test_without_a_machine_that_holds_the_rest_the_emptiest_comes_first():
+    machines = Cluster(gpus_by_type={"gpu": 12}, machines=3)
+    assert busy(machines, (0, 1, 4)).find(7) == (5, 6, 7, 8, 9, 10, 11)
 
 
 def test_a_cluster_without_machines_is_one_machine():

@@ -1,11 +1,12 @@
 """Invariants of the placement engine under drawn actions, and interrupts at any call."""
 
 import math
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipoise.heuristics.placement.queue import FifoPolicy, SjfPolicy, SrtfPolicy
@@ -248,6 +249,45 @@ def test_invariants_under_drawn_actions(setup, data):
     with pytest.raises(SimulationInterrupted) as caught:
         simulate_placement(policy=Replay(player.log, (call, place)), **setup)
     assert_interrupted(caught.value, whole, call)
+
+
+@pytest.mark.parametrize("place", [0.1, 0.35, 0.6, 0.8, 0.9])
+@given(setup=setups(), data=st.data())
+@settings(max_examples=10)
+def test_an_interrupt_at_any_line_leaves_whole_tables(place, setup, data):
+    """An interrupt comes between any two lines of the engine, not only while it calls the policy."""
+    player = Player(data.draw, setup)
+    whole = simulate_placement(policy=player, **setup)
+
+    def lines(interrupted=math.inf):
+        """Count the lines that a run executes in steps of the engine; interrupt it at one of them."""
+        count, outer = 0, sys.gettrace()
+
+        def trace(frame, event, _):
+            nonlocal count
+            within_step = frame.f_code.co_name == "step" or frame.f_back.f_trace is not None
+            if not within_step or "simulation" not in frame.f_code.co_filename:
+                return None
+            count += event == "line"
+            if count == interrupted:
+                count += 1
+                raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            simulate_placement(policy=Replay(player.log), **setup)
+        finally:
+            sys.settrace(outer)
+        return count
+
+    with pytest.raises(SimulationInterrupted) as caught:
+        lines(interrupted=1 + int(place * lines()))
+    found = caught.value.jobs
+    assert not found.drop(columns=["job_id", "model", "mode", "ended_by"]).isna().any().any()
+    same = whole.jobs[whole.jobs["job_id"].isin(found["job_id"])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(found, same)
+    assert len(caught.value.solves) <= len(whole.solves)
 
 
 @pytest.mark.parametrize("policy", [FifoPolicy, SjfPolicy, SrtfPolicy])
