@@ -21,9 +21,7 @@ def play(jobs, policy, *, gpus=1, machines=1, models=None, **rules):
         duration_s=durations, batch_size=[8] * len(jobs),
     )  # fmt: skip
     cluster = Cluster(gpus_by_type={"gpu": gpus}, machines=machines)
-    return simulate_placement(
-        trace, policy, cluster=cluster, speeds=DurationSpeeds(), rules=PlacementRules(**rules)
-    )  # fmt: skip
+    return simulate_placement(trace, policy, cluster=cluster, speeds=DurationSpeeds(), rules=PlacementRules(**rules))
 
 
 def rows(result):
@@ -91,7 +89,7 @@ def test_jobs_that_never_ran_are_taken_by_arrival(jobs, starts):
 
 
 def test_jobs_of_a_queue_are_taken_by_first_start_and_not_by_demotion():
-    """Job 1 starts later and is demoted earlier, at 6; job 0 at 10. Both do not fit beside job 2."""
+    """Job 1 starts later and is demoted earlier, at 6; job 0 at 10. Job 2 leaves GPUs for one of them."""
     found = play([(1, 0, 30), (2, 1, 20), (1, 12, 5)], tiresias(10), gpus=3)
     assert rows(found) == [(0, 0, 30), (1, 1, 12), (2, 12, 17), (1, 17, 26)]
 
@@ -127,7 +125,7 @@ def test_waiting_is_summed_over_all_waits_since_the_promotion():
 
 
 def test_a_job_that_waited_long_enough_before_is_promoted_when_it_is_preempted():
-    """Job 1 waits 10 s in the first queue, and is demoted at 30 when it has run 10 s; job 0 is promoted then."""
+    """Job 1 has run 10 s and waited 10 s, in the first queue, when it is demoted at 30 and preempted for job 0."""
     found = play([(1, 0, 30), (1, 1, 30), (1, 31, 1)], tiresias(10, promote=0.5))
     assert rows(found) == [
         (0, 0, 10), (1, 10, 15), (0, 15, 25), (1, 25, 30), (0, 30, 40), (1, 40, 50), (2, 50, 51), (1, 51, 61),
@@ -145,17 +143,18 @@ def test_a_narrow_job_runs_while_a_wide_one_before_it_does_not_fit():
 
 
 def test_a_running_job_that_no_longer_fits_is_preempted_and_a_later_narrow_one_goes_on():
-    """Job 3 of three GPUs comes: the first in the second queue does not fit beside it, the second does."""
+    """Job 2 of three GPUs comes: the first in the second queue does not fit beside it, the second does."""
     found = play([(2, 0, 20), (1, 1, 20), (3, 12, 2)], tiresias(10), gpus=4)
     # At 12 jobs 0 (24 GPU-s) and 1 (11 GPU-s) are in the second queue; 0 does not fit into one GPU, 1 does.
     assert rows(found) == [(0, 0, 12), (1, 1, 21), (2, 12, 14), (0, 14, 22)]
 
 
-def test_preempted_jobs_may_get_other_gpus():
-    found = play([(1, 0, 20), (1, 0, 12), (2, 12, 2)], tiresias(10), gpus=2)
-    ids = [tuple(gpu_ids) for gpu_ids in found.stretches.ids()]
-    assert ids == [(0,), (1,), (0, 1), (0,)]
-    assert found.preemptions.tolist() == [1, 0, 0]
+def test_ties_go_to_the_lower_index_and_running_jobs_keep_their_gpus():
+    """Jobs 0 and 1 start at once; when job 2 takes one GPU of the two, the second of them is preempted."""
+    found = play([(1, 0, 20), (1, 0, 20), (1, 12, 2)], tiresias(10), gpus=2)
+    assert rows(found) == [(0, 0, 20), (1, 0, 12), (2, 12, 14), (1, 14, 22)]
+    assert [tuple(gpu_ids) for gpu_ids in found.stretches.ids()] == [(0,), (1,), (1,), (1,)]
+    assert found.preemptions.tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize(
