@@ -85,6 +85,13 @@ _PLACEMENT = (
     ("sjf", "shortest job first", ".placement.queue", "SjfPolicy"),
     ("srtf", "shortest remaining time first, with preemption", ".placement.queue", "SrtfPolicy"),
     ("lucid", "short jobs first; light jobs share GPUs in pairs", ".placement.lucid", "LucidPolicy"),
+    ("tiresias", "least attained service in queues, with preemption", ".placement.tiresias", "TiresiasPolicy"),
+    (
+        "tiresias-gittins",
+        "Tiresias with the largest Gittins index first in each queue",
+        ".placement.tiresias",
+        "TiresiasGittinsPolicy",
+    ),
     ("pollux", "largest power mean of the speedups of elastic jobs", ".placement.elastic", "PolluxPolicy"),
     ("sia", "Sia's integer program over elastic jobs", ".placement.elastic", "SiaPolicy"),
 )

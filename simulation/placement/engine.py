@@ -28,7 +28,7 @@ from .rules import PlacementRules
 from .speeds import ProfileSpeeds, Running, Speeds
 from .ticks import TICK_S
 
-_KNOWS = frozenset({"durations", "speeds", "interference"})
+_KNOWS = frozenset({"durations", "service", "speeds", "interference"})
 
 
 def simulate_placement(
@@ -138,7 +138,7 @@ class _Run:
         # An event is (time, kind, trace index, version of the run or lease); arrivals are added one by one.
         self.events: list[Event] = []
         self.execution = Execution(self.state, self.events, len(trace), speeds, interference, rules, record)
-        self.jobs = self._admissible(speeds)
+        self.jobs = self.state._all_jobs = self._admissible(speeds)
         order = sorted(range(len(trace)), key=lambda index: (self.jobs[index].arrival_s, index))
         self.arrivals = iter(order)
         self._expect_arrival()

@@ -76,6 +76,11 @@ class PlacementJob:
         return self.run_gpu_s + self._running_s() * len(self.gpu_ids)
 
     @property
+    def progress_from_s(self) -> float:
+        """Time from which the latest run makes progress: after saves of state on its GPUs, and its restart."""
+        return self._progress_from_s
+
+    @property
     def total_s(self) -> float:
         """Exclusive time: run time alone on the gang, in seconds. For policies that know "durations"."""
         self._observation.require("durations")

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+import numpy as np
+
+from ...formulations.arrays import Floats
 from ..cluster import Cluster
 from .actions import Action
 from .interference import Interference
@@ -47,7 +50,14 @@ class PlacementState(Observation):
         self.arrived: list[PlacementJob] = []
         self.ended: list[PlacementJob] = []
         self.expired: list[PlacementJob] = []
+        self._all_jobs: list[PlacementJob] = []
         self._speeds, self._interference = speeds, interference
+
+    @property
+    def service_gpu_s(self) -> Floats:
+        """GPU-seconds of all jobs of the trace alone on their gangs, ascending, for policies that know "service"."""
+        self.require("service")
+        return np.sort([job._work / job._exclusive_rate * job.gang_gpus for job in self._all_jobs])
 
     @property
     def speeds(self) -> Speeds:
@@ -84,7 +94,8 @@ class PlacementPolicy(Protocol):
     name : str
     knows : frozenset of str
         What the policy reads beyond the requests of jobs and the service that they have received: "durations" (the
-        work of a job and what remains of it), "speeds", "interference".
+        work of a job and what remains of it), "service" (its distribution over the trace, not that of one job),
+        "speeds", "interference".
     """
 
     name: str

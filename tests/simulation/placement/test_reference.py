@@ -5,11 +5,14 @@ from fractions import Fraction
 from random import Random
 
 import exact_placement as exact
+import exact_tiresias
 import pytest
 from hypothesis import settings
 
 from equipoise.heuristics.placement.lucid import LucidPolicy
 from equipoise.heuristics.placement.queue import FifoPolicy, SjfPolicy, SrtfPolicy
+from equipoise.heuristics.placement.service_distribution import ServiceDistribution
+from equipoise.heuristics.placement.tiresias import TiresiasGittinsPolicy, TiresiasPolicy
 from equipoise.simulation import Cluster, Trace
 from equipoise.simulation.placement import (
     PLACEMENTS,
@@ -159,6 +162,12 @@ class Case:
         self.default_score, self.capacity = draw.randint(0, 2), draw.randint(0, 3)
         self.ratio, self.share = drawn_ratio(seed), drawn_share(seed)
         self.rate = drawn_rate(seed)
+        limits = {Fraction(draw.randint(1, 60), draw.choice([1, 1, 2, 3])) for _ in range(draw.randint(1, 3))}
+        self.thresholds = sorted(limits)
+        self.promote = draw.choice([None, Fraction(1, 3), Fraction(1), Fraction(5, 2)])
+        self.skew, self.skew_threshold = {"a": Fraction(9, 10), "b": Fraction(1, 4)}, draw.choice([Fraction(1, 2), 1])
+        values = [Fraction(draw.randint(1, 150), draw.choice(parts)) for _ in range(draw.randint(1, 5))]
+        self.service = ServiceDistribution(values, [draw.randint(1, 5) for _ in values])
 
     def by_durations(self):
         """Replace the drawn speeds with those of `DurationSpeeds`."""
@@ -215,11 +224,14 @@ def assert_same(found, wanted):
     assert [call.time_s for call in found.solve_rows] == pytest.approx(calls, rel=1e-9)
 
 
+TIRESIAS = ("thresholds", "promote", "skew", "skew_threshold")
 POLICIES = {
     "fifo": (FifoPolicy, exact.fifo, ("backfill", "placement")),
     "sjf": (SjfPolicy, exact.sjf, ("backfill", "placement")),
     "srtf": (SrtfPolicy, exact.srtf, ("placement",)),
     "lucid": (LucidPolicy, exact.lucid, ("scores", "default_score", "capacity", "placement")),
+    "tiresias": (TiresiasPolicy, exact_tiresias.tiresias, TIRESIAS),
+    "tiresias-gittins": (TiresiasGittinsPolicy, exact_tiresias.tiresias_gittins, (*TIRESIAS, "service")),
 }
 
 
