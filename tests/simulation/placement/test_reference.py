@@ -162,7 +162,7 @@ class Case:
         limits = {Fraction(draw.randint(1, 60), draw.choice([1, 1, 2, 3])) for _ in range(draw.randint(1, 3))}
         self.thresholds = sorted(limits)
         self.promote = draw.choice([None, Fraction(1, 3), Fraction(1), Fraction(5, 2)])
-        self.skew, self.skew_threshold = {"a": Fraction(9, 10), "b": Fraction(1, 4)}, draw.choice([Fraction(1, 2), 1])
+        self.skew, self.skew_threshold = {"a": Fraction(9, 10), "b": Fraction(1, 4)}, draw.choice([Fraction(1, 5), 1])
         values = [Fraction(draw.randint(1, 150), draw.choice(parts)) for _ in range(draw.randint(1, 5))]
         self.service = ServiceDistribution(values, [draw.randint(1, 5) for _ in values])
 
