@@ -84,6 +84,7 @@ _PLACEMENT = (
     ("fifo", "first come, first served", ".placement.queue", "FifoPolicy"),
     ("sjf", "shortest job first", ".placement.queue", "SjfPolicy"),
     ("srtf", "shortest remaining time first, with preemption", ".placement.queue", "SrtfPolicy"),
+    ("lucid", "short jobs first; light jobs share GPUs in pairs", ".placement.lucid", "LucidPolicy"),
     ("tiresias", "least attained service in queues, with preemption", ".placement.tiresias", "TiresiasPolicy"),
     (
         "tiresias-gittins",

@@ -80,6 +80,8 @@ class EngineOptions:
     def cluster(self, gpus: int | Mapping[str, int]) -> Cluster:
         """Return the cluster; InvalidInput names the option that does not fit the GPUs."""
         bare = Cluster.of(gpus)
+        if len(bare.types) > 1 and self.given():
+            raise _one_type()
         sizes = {"machines": self.machines, "gpus_per_machine": self.gpus_per_machine, "racks": self.racks}
         try:
             return Cluster(gpus_by_type=dict(bare.gpus_by_type), **sizes)
@@ -104,7 +106,7 @@ class EngineOptions:
         if "--speeds" not in find_engine(engine).options:
             return profiles
         if not isinstance(profiles, Profiles):
-            raise CommandError("--gpus with types: the placement engine takes GPUs of one type", "give a number.")
+            raise _one_type()
         name = self.speeds or ("profiles" if trace.duration_s is None else "durations")
         if name == "durations" and trace.duration_s is None:
             raise InvalidInput("--speeds", name, "the trace has no durations; --speeds profiles takes its steps")
@@ -113,7 +115,9 @@ class EngineOptions:
         try:
             beside = find_interference("1" if self.interference is None else self.interference, seed)
         except InvalidInput as error:
-            raise InvalidInput(f"--{error.field}", error.value, error.why) from None
+            if error.field != "interference":  # a column of the file
+                raise
+            raise InvalidInput("--interference", error.value, error.why) from None
         if rules.jobs_per_gpu > 1 and isinstance(beside, PairTable) and beside.missing(trace):
             one, other = beside.missing(trace)[0]
             raise InvalidInput("--interference", self.interference, f"the file has no ratio of {one} beside {other}")
@@ -122,3 +126,7 @@ class EngineOptions:
     def metadata(self, engine: str) -> dict[str, Any]:
         """Return the options that the engine takes, as fields of a result's document."""
         return {name: value for name, value in vars(self).items() if find_engine(engine).options}
+
+
+def _one_type() -> CommandError:
+    return CommandError("--gpus with types: the placement engine takes GPUs of one type", "give a number.")

@@ -33,10 +33,12 @@ class ExactSimulation:
     fractions.
     """
 
-    def __init__(self, jobs, policy, *, gpus, size, per_rack, rate, exposed, ratio, checkpoint_s, restart_s):
+    def __init__(
+        self, jobs, policy, *, gpus, size, per_rack, rate, exposed, ratio, checkpoint_s, restart_s, jobs_per_gpu=1
+    ):
         self.all, self.policy, self.gpu_count, self.size, self.per_rack = jobs, policy, gpus, size, per_rack
         self.rate, self.exposed, self.ratio = rate, exposed, ratio
-        self.checkpoint_s, self.restart_s = checkpoint_s, restart_s
+        self.checkpoint_s, self.restart_s, self.jobs_per_gpu = checkpoint_s, restart_s, jobs_per_gpu
         self.time_s, self.load_s = Fraction(0), [Fraction(0)] * gpus
         self.blocked_s = [Fraction(0)] * gpus  # a job that starts on the GPU makes no progress until then
         self.wakes, self.stretches, self.calls = [], [], []
@@ -273,5 +275,31 @@ def srtf(placement="consolidated"):
         for job in taken:
             if not job.gpu_ids:
                 yield Start(job.trace_index, state.find(job.gang_gpus, placement))
+
+    return decide
+
+
+def lucid(scores, default_score, capacity, placement="consolidated"):
+    """Short jobs start on free GPUs, or on those of one other job of equally many that shares none."""
+
+    def score(job):
+        return scores.get(job.model, default_score)
+
+    def decide(state):
+        size = {job.trace_index: ticks(job.gang_gpus * state.total_s(job)) for job in state.waiting.values()}
+        for index in sorted(size, key=lambda index: (size[index], index)):
+            job = state.all[index]
+            gpu_ids = state.find(job.gang_gpus, placement)
+            if gpu_ids is None and state.jobs_per_gpu > 1:
+                partners = [
+                    (score(other), other.trace_index)
+                    for other in state.running.values()
+                    if other.gang_gpus == job.gang_gpus
+                    and not state.beside(other)
+                    and score(other) + score(job) <= capacity
+                ]
+                gpu_ids = state.all[min(partners)[1]].gpu_ids if partners else None
+            if gpu_ids is not None:
+                yield Start(index, gpu_ids)
 
     return decide

@@ -9,6 +9,7 @@ import exact_tiresias
 import pytest
 from hypothesis import settings
 
+from equipoise.heuristics.placement.lucid import LucidPolicy
 from equipoise.heuristics.placement.queue import FifoPolicy, SjfPolicy, SrtfPolicy
 from equipoise.heuristics.placement.service_distribution import ServiceDistribution
 from equipoise.heuristics.placement.tiresias import TiresiasGittinsPolicy, TiresiasPolicy
@@ -29,8 +30,8 @@ TICK = exact.TICK
 
 
 def cases():
-    """Number of cases of each policy: 2,000 with the profile `explore`, as in `make verify-full`, and 100 otherwise."""
-    return max(100, settings().max_examples)
+    """Number of cases of each policy: 2,000 with the profile `explore`, as in `make verify-full`; 100 in CI, else 20."""
+    return max(20, settings().max_examples)
 
 
 def drawn_rate(seed):
@@ -157,6 +158,8 @@ class Case:
         self.jobs_per_gpu = draw.randint(1, 3)
         self.placement, self.backfill = draw.choice(PLACEMENTS), draw.random() < 0.5
         self.slowdown = Fraction(draw.randint(4, 12), 4)
+        self.scores = {model: draw.randint(0, 2) for model in MODELS if draw.random() < 0.7}
+        self.default_score, self.capacity = draw.randint(0, 2), draw.randint(0, 3)
         self.ratio, self.share = drawn_ratio(seed), drawn_share(seed)
         self.rate = drawn_rate(seed)
         limits = {Fraction(draw.randint(1, 60), draw.choice([1, 1, 2, 3])) for _ in range(draw.randint(1, 3))}
@@ -195,6 +198,7 @@ class Case:
             [exact.ExactJob(index, *row) for index, row in enumerate(rows)], policy,
             gpus=self.gpus, size=self.size, per_rack=self.machines // self.racks, rate=self.rate, exposed=self.share,
             ratio=self.ratio, checkpoint_s=self.checkpoint_s, restart_s=self.restart_s,
+            jobs_per_gpu=self.jobs_per_gpu,
         ).simulate()  # fmt: skip
 
 
@@ -225,6 +229,7 @@ POLICIES = {
     "fifo": (FifoPolicy, exact.fifo, ("backfill", "placement")),
     "sjf": (SjfPolicy, exact.sjf, ("backfill", "placement")),
     "srtf": (SrtfPolicy, exact.srtf, ("placement",)),
+    "lucid": (LucidPolicy, exact.lucid, ("scores", "default_score", "capacity", "placement")),
     "tiresias": (TiresiasPolicy, exact_tiresias.tiresias, TIRESIAS),
     "tiresias-gittins": (TiresiasGittinsPolicy, exact_tiresias.tiresias_gittins, (*TIRESIAS, "service")),
 }
