@@ -30,7 +30,7 @@ TICK = exact.TICK
 
 
 def cases():
-    """Number of cases of each policy: 2,000 with the profile `explore`, as in `make verify-full`; 100 in CI, else 20."""
+    """Number of cases of each policy: 2,000 with the profile `explore` (`make verify-full`), 100 in CI, else 20."""
     return max(20, settings().max_examples)
 
 
