@@ -92,6 +92,12 @@ _PLACEMENT = (
         ".placement.tiresias",
         "TiresiasGittinsPolicy",
     ),
+    (
+        "gandiva",
+        "affinity, turns on short GPUs, packing, migration and growth",
+        ".placement.gandiva",
+        "GandivaPolicy",
+    ),
     ("pollux", "largest power mean of the speedups of elastic jobs", ".placement.elastic", "PolluxPolicy"),
     ("sia", "Sia's integer program over elastic jobs", ".placement.elastic", "SiaPolicy"),
 )
