@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ...simulation.placement.job import PlacementJob
+from ...simulation.placement.ticks import ticks
 
 
 @dataclass(slots=True, eq=False)
@@ -74,6 +75,11 @@ class Unit:
         return self.jobs[0].run is not None
 
 
+def by_arrival(job: PlacementJob) -> tuple[int, int]:
+    """Return the place of a job in the order of arrival; ties go to the lower trace index."""
+    return ticks(job.arrival_s), job.trace_index
+
+
 class Assignment:
     """Machines, and the jobs that are assigned to them, spread over them, or queued.
 
@@ -84,8 +90,8 @@ class Assignment:
         Units of the jobs on one machine, by trace index.
     spread : dict of int to PlacementJob
         Jobs on parts of several machines.
-    queue : list of (arrival_s, trace_index, PlacementJob)
-        Jobs without GPUs, in order of arrival.
+    queue : list of (int, int, PlacementJob)
+        Jobs without GPUs, with their places in the order of arrival.
     crowded : dict of Machine to None
         Oversubscribed machines: their load exceeds their GPUs.
     pairs : dict of Unit to None
@@ -100,7 +106,7 @@ class Assignment:
         self.machines = [Machine(number, gpus) for number in range(machines)]
         self.unit_of: dict[int, Unit] = {}
         self.spread: dict[int, PlacementJob] = {}
-        self.queue: list[tuple[float, int, PlacementJob]] = []
+        self.queue: list[tuple[int, int, PlacementJob]] = []
         self.crowded: dict[Machine, None] = {}
         self.pairs: dict[Unit, None] = {}
         self.put: dict[int, PlacementJob] = {}
@@ -115,7 +121,7 @@ class Assignment:
         for job in ended:
             self.leave(job)
         for job in arrived:
-            insort(self.queue, (job.arrival_s, job.trace_index, job))
+            insort(self.queue, (*by_arrival(job), job))
 
     # -- Rules ---------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from ...simulation.placement.job import PlacementJob
 from ...simulation.placement.policy import PlacementState
 from ...simulation.placement.speeds import Running
 from ...simulation.placement.ticks import TICK_S, ticks
-from .assignment import Assignment, Machine, Unit
+from .assignment import Assignment, Machine, Unit, by_arrival
 
 # Model, GPUs and batch size of a job.
 Kind = tuple[str, int, int]
@@ -124,7 +124,7 @@ class GandivaPolicy:
                     packed = unit.jobs[1]
                     jobs.leave(packed)
                     jobs.join(Unit([packed], machine))
-        for job in sorted(jobs.spread.values(), key=lambda job: (job.arrival_s, job.trace_index)):
+        for job in sorted(jobs.spread.values(), key=by_arrival):
             own = jobs.parts_of(job)
             parts = jobs.find_parts(job.gang_gpus, own)
             if job.trace_index not in jobs.put and parts is not None and len(parts) < len(own):
