@@ -28,6 +28,7 @@ from .options import (
     Racks,
     Rules,
     Seed,
+    Slowdown,
     Sort,
     SpeedsName,
     SplitGpus,
@@ -59,6 +60,7 @@ def simulate_command(
     racks: Racks = None,
     speeds: SpeedsName = None,
     models: ModelFile = None,
+    slowdown: Slowdown = None,
     interference: InterferenceText = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the tables as CSV, page.html and summary.json here.")
@@ -72,7 +74,7 @@ def simulate_command(
     """
     own = EngineOptions(
         machines=machines, gpus_per_machine=gpus_per_machine, racks=racks, speeds=speeds, models=models,
-        interference=interference,
+        slowdown=slowdown, interference=interference,
     )  # fmt: skip
     engine = own.engine(engine)
     spec, *more = read_policies([policy], seed, engine)

@@ -218,8 +218,8 @@ class Execution:
 
     def _ratio(self, run: Running, others: Sequence[Running]) -> float:
         """Return the interference's ratio of a job beside others, after a check."""
-        ratio = self.interference.ratio(run, others)
-        if isinstance(ratio, Real) and 1.0 <= ratio < math.inf:
+        ratio: Any = self.interference.ratio(run, others)  # may be of any type in spite of its annotation
+        if isinstance(ratio, Real) and 1.0 <= float(ratio) < math.inf:
             return float(ratio)
         mine, *beside = (f"job {self.state.jobs[each.trace_index].id!r} ({each.model})" for each in (run, *others))
         why = f"{type(self.interference).__name__} must return a number of at least 1 for {mine}"

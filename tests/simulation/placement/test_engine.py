@@ -594,7 +594,7 @@ def test_a_ratio_below_one_is_the_fault_of_the_interference(value):
 
 def test_a_pair_without_a_ratio_is_no_fault_of_the_action():
     table = PairTable(ratios={("m", "other"): 1.5})
-    with pytest.raises(InvalidInput, match="^interference = 'm beside m': the table has no ratio of this pair"):
+    with pytest.raises(InvalidInput, match=r"^interference = 'm beside m': the table has no ratio of this pair"):
         play([(1, 0, 4), (1, 0, 4)], {0: [Start(0, (0,)), Start(1, (0,))]}, jobs_per_gpu=2, interference=table)
 
 
