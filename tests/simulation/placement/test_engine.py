@@ -493,11 +493,33 @@ def test_a_policy_that_wakes_for_ever_is_an_error():
         )
 
 
+def test_the_remainder_at_a_start_states_the_remaining_time_of_all_later_times():
+    policy, noted, seen = Script({0: [Start(0, (0, 1, 2))], 4: [Stop(0)], 6: [Start(0, (0, 4, 5))], 13: []}), {}, []
+    policy.knows, decide = frozenset({"durations"}), policy.decide
+
+    def watching(state):
+        if state.running:
+            seen.append((noted[0], state.time_s, state.running[0].remaining_s))
+        yield from decide(state)
+        noted.update({index: job.remainder for index, job in state.running.items()})
+
+    policy.decide = watching
+    simulate_placement(
+        trace_of((3, 0, 10)), policy, cluster=Cluster(gpus_by_type={"gpu": 8}, machines=2), speeds=DurationSpeeds(2.0),
+        rules=PlacementRules(restart_s=3.0, checkpoint_s=1.0),
+    )  # fmt: skip
+    # 4 s of progress, a restart until 9, then half the speed.
+    assert [(time_s, remaining_s) for _, time_s, remaining_s in seen] == [(4, 6), (13, 4)]
+    for (work, from_s, rate, exclusive_rate), time_s, remaining_s in seen:
+        assert (work - rate * (time_s - from_s)) / exclusive_rate == remaining_s
+
+
 @pytest.mark.parametrize(
     ("what", "read"),
     [
         ("durations", lambda state: state.running[0].total_s),
         ("durations", lambda state: state.running[0].remaining_s),
+        ("durations", lambda state: state.running[0].remainder),
         ("speeds", lambda state: state.speeds),
         ("interference", lambda state: state.interference),
     ],
