@@ -44,7 +44,11 @@ def simulate_command(
     trace: TraceName,
     gpus: Gpus = None,
     policy: Annotated[
-        str, typer.Option(metavar="NAME[:KEY=VALUE,...]", help=f"{', '.join(POLICIES)}; with options of its own.")
+        str,
+        typer.Option(
+            metavar="NAME[:KEY=VALUE,...]",
+            help=f"{', '.join(POLICIES)}; with options of its own: a number, 1/2/3, NAME:1/NAME:2, or a file.",
+        ),
     ] = "shockwave",
     engine: EngineName = None,
     profiles: ProfileFolder = None,
