@@ -196,27 +196,28 @@ def _choose(
 
     The running jobs are in order by their remaining times; `heads` is a heap of the first waiting jobs of each gang.
     """
-    held = np.concatenate(([0.0], gang_gpus.cumsum()))  # by the running jobs before each place
-    change = 0  # GPUs of the waiting jobs taken, less those of the running jobs not taken
+    held = gang_gpus.cumsum()  # by the running jobs up to each place
+    most = gpus  # GPUs for running jobs: without those of the waiting jobs taken, with those of the jobs stopped
     stopped: list[int] = []
     started: list[tuple[tuple[int, int], int]] = []
     while True:
         # The running jobs before `until` come before the next waiting job; `too_many` is the first that does not fit.
         until = int(remaining.searchsorted(heads[0][0][0], side="right")) if heads else len(remaining)
-        too_many = int(held.searchsorted(gpus - change, side="right")) - 1
-        if too_many < until:
+        before = held[until - 1] if until else 0
+        if before > most:
+            too_many = int(held.searchsorted(most, side="right"))
             stopped.append(too_many)
-            change -= int(gang_gpus[too_many])
+            most += int(gang_gpus[too_many])
             continue
         if not heads:
             return stopped, started
         entry, place, gang = heads[0]
-        if gang > gpus - change - held[until]:
+        if gang > most - before:
             # The GPUs left only become fewer: no later job of this gang fits.
             heappop(heads)
             continue
         started.append((entry, gang))
-        change += gang
+        most -= gang
         if place + 1 < len(waiting[gang]):
             heapreplace(heads, (waiting[gang][place + 1], place + 1, gang))
         else:
