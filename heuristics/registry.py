@@ -48,8 +48,12 @@ class PolicyEntry:
     @property
     def options(self) -> dict[str, Any]:
         """Options of the policy, with their defaults."""
-        parameters = inspect.signature(self.load()).parameters.values()
-        return {parameter.name: parameter.default for parameter in parameters}
+        return {name: parameter.default for name, parameter in self.parameters.items()}
+
+    @property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        """Options of the policy, with their defaults and annotations."""
+        return inspect.signature(self.load()).parameters
 
 
 # Policies of the rounds engine: name, description, module, maker. One row adds a policy.

@@ -126,7 +126,7 @@ _OWN = (
             ("preemptions", "preemptions"),
             ("shared_gpu_s", "shared GPU s"),
         ),
-        options=("--machines", "--gpus-per-machine", "--racks", "--speeds", "--models", "--interference"),
+        options=("--machines", "--gpus-per-machine", "--racks", "--speeds", "--models", "--slowdown", "--interference"),
     ),
 )
 

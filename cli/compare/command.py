@@ -33,6 +33,7 @@ from ..simulate.options import (
     Racks,
     Rules,
     Seed,
+    Slowdown,
     Sort,
     SpeedsName,
     SplitGpus,
@@ -73,6 +74,7 @@ def compare_command(
     racks: Racks = None,
     speeds: SpeedsName = None,
     models: ModelFile = None,
+    slowdown: Slowdown = None,
     interference: InterferenceText = None,
     workers: Annotated[
         int | None, typer.Option(metavar="N", help="Policies run at once [one for each processor; needs joblib].")
@@ -89,7 +91,7 @@ def compare_command(
     """
     own = EngineOptions(
         machines=machines, gpus_per_machine=gpus_per_machine, racks=racks, speeds=speeds, models=models,
-        interference=interference,
+        slowdown=slowdown, interference=interference,
     )  # fmt: skip
     engine = own.engine(engine)
     if workers is not None:

@@ -28,6 +28,7 @@ from .options import (
     Racks,
     Rules,
     Seed,
+    Slowdown,
     Sort,
     SpeedsName,
     SplitGpus,
@@ -43,7 +44,11 @@ def simulate_command(
     trace: TraceName,
     gpus: Gpus = None,
     policy: Annotated[
-        str, typer.Option(metavar="NAME[:KEY=VALUE,...]", help=f"{', '.join(POLICIES)}; with options of its own.")
+        str,
+        typer.Option(
+            metavar="NAME[:KEY=VALUE,...]",
+            help=f"{', '.join(POLICIES)}; with options of its own: a number, 1/2/3, NAME:1/NAME:2, or a file.",
+        ),
     ] = "shockwave",
     engine: EngineName = None,
     profiles: ProfileFolder = None,
@@ -59,6 +64,7 @@ def simulate_command(
     racks: Racks = None,
     speeds: SpeedsName = None,
     models: ModelFile = None,
+    slowdown: Slowdown = None,
     interference: InterferenceText = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the tables as CSV, page.html and summary.json here.")
@@ -72,7 +78,7 @@ def simulate_command(
     """
     own = EngineOptions(
         machines=machines, gpus_per_machine=gpus_per_machine, racks=racks, speeds=speeds, models=models,
-        interference=interference,
+        slowdown=slowdown, interference=interference,
     )  # fmt: skip
     engine = own.engine(engine)
     spec, *more = read_policies([policy], seed, engine)

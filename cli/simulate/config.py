@@ -15,7 +15,8 @@ from ..console import print_status
 from ..errors import CommandError
 from ..profiles import BUILTIN, PROFILE_FILES, named_profiles
 from .engine_options import EngineOptions
-from .policy_spec import read_options, read_value
+from .policy_arguments import read_value
+from .policy_spec import read_options
 from .workload import first_jobs, fitting_jobs, generated_jobs, in_order, is_generated
 
 #: The name of the profiles where a trace of durations comes without others.
@@ -26,7 +27,8 @@ OWN_PROFILES = "the trace's own"
 class SimulationConfig:
     """The configuration that all policies of one comparison share.
 
-    `trace_name` is as written on the command line, and `rules` are those of the engine. Mappings are by GPU type.
+    `trace_name` is as written on the command line; `speeds` and `rules` are as the engine takes them. Mappings are by
+    GPU type. `policy_defaults` has values for options of policies that are left out, in place of the policies' own.
     `asked` has the other options of the command line, for the command that repeats the run.
     """
 
@@ -41,6 +43,8 @@ class SimulationConfig:
     seed: int
     split_gpus: int | None
     own: EngineOptions
+    speeds: Any
+    policy_defaults: Mapping[str, Any]
     asked: tuple[str, ...] = ()
 
     @property
@@ -52,11 +56,6 @@ class SimulationConfig:
     def total_gpus(self) -> int:
         """Number of GPUs of all types."""
         return self.gpus if isinstance(self.gpus, int) else sum(self.gpus.values())
-
-    @property
-    def speeds(self) -> Any:
-        """Speeds of the jobs, as the engine takes them."""
-        return self.own.speeds_for(self.engine_name, self.trace, self.profiles, self.total_gpus, self.rules, self.seed)
 
     def metadata(self) -> dict[str, Any]:
         """Return the configuration as fields of a result's document."""
@@ -104,15 +103,18 @@ def read_config(
     known: Profiles | Mapping[str, Profiles] = _profiles(profiles, cluster, amounts)
     first = known if not isinstance(known, Mapping) else next(iter(known.values()))
     profiles_name = profiles or BUILTIN
+    models = own.model_speeds(amounts)
     if is_generated(trace):
         found = generated_jobs(trace, jobs, widest, seed, first)
     elif is_duration_trace(trace):
-        # The durations hold on the first type of GPU; without --profiles, the profiles are made of them alone.
-        models = own.model_speeds(amounts)
-        found, of_durations = read_durations(trace, None if profiles is None or models else first, models=models)
+        if profiles is None and own.take_durations(engine):
+            found, profiles_name = read_trace(trace), OWN_PROFILES
+        else:
+            # The durations hold on the first type of GPU; without --profiles, the profiles are made of them alone.
+            found, of_durations = read_durations(trace, None if profiles is None or models else first, models=models)
+            if profiles is None or models:
+                known, profiles_name = of_durations, OWN_PROFILES
         found = in_order(found, sort)
-        if profiles is None or models:
-            known, profiles_name = of_durations, OWN_PROFILES
     else:
         found = in_order(read_trace(trace), sort)
         if profiles is None and all((Path(trace).parent / name).is_file() for name in PROFILE_FILES):
@@ -128,22 +130,24 @@ def read_config(
         (("--split-gpus", str(split_gpus)), split_gpus is not None),
         *(((option, str(value)), True) for option, value in own.given().items()),
     )
-    config = SimulationConfig(
+    found = fitting_jobs(first_jobs(found, jobs), widest, skip_wide)
+    checked_rules = _rules(rules, rules_type)
+    return SimulationConfig(
         engine_name=engine,
         trace_name=trace,
-        trace=fitting_jobs(first_jobs(found, jobs), widest, skip_wide),
+        trace=found,
         profiles=known,
         profiles_name=profiles_name,
         cluster=cluster if isinstance(known, Mapping) or profiles in (None, BUILTIN) else first.name,
         gpus=amounts,
-        rules=_rules(rules, rules_type),
+        rules=checked_rules,
         seed=seed,
         split_gpus=split_gpus,
         own=own,
+        speeds=own.speeds_for(engine, found, known, models, checked_rules, seed),
+        policy_defaults={"seed": seed} | ({} if models is None else {"skew": models.table.skews}),
         asked=tuple(word for words, given in repeated if given for word in words),
     )
-    _ = config.speeds  # checked before anything runs
-    return config
 
 
 def _gpus(text: str) -> int | dict[str, int]:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from ...formulations.checks import as_integer
+from ...formulations.checks import as_integer, as_real
 from ...formulations.errors import InvalidInput
 from ...simulation import Cluster, Profiles, Trace
 from ...simulation.engines import ENGINES, find_engine
 from ...simulation.placement import (
     DurationSpeeds,
+    MeasuredSlowdown,
     ModelSpeeds,
     ModelTable,
     PairTable,
     ProfileSpeeds,
     SharedSpeeds,
+    SlowdownTable,
+    Speeds,
     find_interference,
 )
 from ..errors import CommandError
@@ -34,6 +38,7 @@ class EngineOptions:
     racks: int | None = None
     speeds: str | None = None
     models: str | None = None
+    slowdown: str | None = None
     interference: str | None = None
 
     def given(self) -> dict[str, Any]:
@@ -41,17 +46,26 @@ class EngineOptions:
         return {f"--{name.replace('_', '-')}": value for name, value in vars(self).items() if value is not None}
 
     def engine(self, name: str | None) -> str | None:
-        """Return the engine: the named one, or that of an option that only one engine takes.
+        """Return the engine: the named one, or the only one that takes all options given; None if none is given.
 
-        CommandError if there is no such engine, or it does not take an option.
+        CommandError if there is no such engine, or it does not take an option; InvalidInput if several take all.
         """
         if name is not None and name not in ENGINES:
             raise CommandError(f"--engine {name}: unknown", f"the engines are {', '.join(ENGINES)}.")
-        for option in self.given():
-            (owner,) = (engine.name for engine in ENGINES.values() if option in engine.options)
-            if name not in (None, owner):
-                raise CommandError(f"{option}: not an option of the engine {name}", f"it belongs to {owner}.")
-            name = owner
+        given = self.given()
+        if name is not None:
+            for option in (option for option in given if option not in ENGINES[name].options):
+                owners = " and ".join(engine.name for engine in ENGINES.values() if option in engine.options)
+                raise CommandError(f"{option}: not an option of the engine {name}", f"it belongs to {owners}.")
+        elif given:
+            takers = [engine.name for engine in ENGINES.values() if set(given) <= set(engine.options)]
+            if not takers:
+                raise CommandError(f"{', '.join(given)}: no engine takes all of these options", "leave some out.")
+            if len(takers) > 1:
+                option, value = next(iter(given.items()))
+                why = f"an option of the engines {', '.join(takers)}: --engine chooses one"
+                raise InvalidInput(option, value, why)
+            (name,) = takers
         return name
 
     def check(self, engine: str) -> None:
@@ -66,6 +80,8 @@ class EngineOptions:
             raise InvalidInput("--speeds", self.speeds, f"must be one of {', '.join(SPEEDS)}")
         if self.models is not None and self.speeds != "models":
             raise CommandError(f"--models {self.models}: read by --speeds models only", "add --speeds models.")
+        if self.slowdown is not None and self.speeds == "models":
+            raise InvalidInput("--slowdown", self.slowdown, "--speeds models states the time between machines itself")
 
     def gpus(self, text: str | None) -> str:
         """Return the number of GPUs as written, or that of the machines, or the default."""
@@ -99,10 +115,20 @@ class EngineOptions:
             table = table.extended(ModelTable.read(self.models))
         return ModelSpeeds(table, self.cluster(gpus).gpus_per_machine)
 
+    def take_durations(self, engine: str) -> bool:
+        """Return whether the engine runs a trace with durations by them alone, without profiles."""
+        return "--speeds" in find_engine(engine).options and self.speeds in (None, "durations")
+
     def speeds_for(
-        self, engine: str, trace: Trace, profiles: Profiles | Mapping[str, Profiles], gpus: int, rules: Any, seed: int
+        self,
+        engine: str,
+        trace: Trace,
+        profiles: Profiles | Mapping[str, Profiles],
+        models: ModelSpeeds | None,
+        rules: Any,
+        seed: int,
     ) -> Any:
-        """Return the speeds of the engine."""
+        """Return the speeds of the engine; `models` are those of `model_speeds`."""
         if "--speeds" not in find_engine(engine).options:
             return profiles
         if not isinstance(profiles, Profiles):
@@ -110,8 +136,11 @@ class EngineOptions:
         name = self.speeds or ("profiles" if trace.duration_s is None else "durations")
         if name == "durations" and trace.duration_s is None:
             raise InvalidInput("--speeds", name, "the trace has no durations; --speeds profiles takes its steps")
-        own = DurationSpeeds() if name == "durations" else ProfileSpeeds(profiles)
-        speeds = self.model_speeds(gpus) or own
+        slowdown = self._slowdown()
+        factor = slowdown if isinstance(slowdown, float) else 1.0
+        speeds: Speeds = models or (DurationSpeeds(factor) if name == "durations" else ProfileSpeeds(profiles, factor))
+        if isinstance(slowdown, SlowdownTable):
+            speeds = MeasuredSlowdown(speeds, slowdown)
         try:
             beside = find_interference("1" if self.interference is None else self.interference, seed)
         except InvalidInput as error:
@@ -122,6 +151,18 @@ class EngineOptions:
             one, other = beside.missing(trace)[0]
             raise InvalidInput("--interference", self.interference, f"the file has no ratio of {one} beside {other}")
         return SharedSpeeds(speeds, beside)
+
+    def _slowdown(self) -> float | SlowdownTable:
+        """Return the slowdown of jobs on more machines than they need."""
+        text = "1" if self.slowdown is None else self.slowdown
+        try:
+            factor = float(text)
+        except ValueError:
+            if not Path(text).is_file():
+                why = "must be a number of at least 1, or a file of measured slowdowns"
+                raise InvalidInput("--slowdown", text, why) from None
+            return SlowdownTable.read(text)
+        return as_real("--slowdown", factor, minimum=1.0)
 
     def metadata(self, engine: str) -> dict[str, Any]:
         """Return the options that the engine takes, as fields of a result's document."""

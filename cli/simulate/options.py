@@ -50,6 +50,14 @@ SpeedsName = Annotated[
 ModelFile = Annotated[
     str | None, typer.Option(metavar="FILE", help="Rows that --speeds models adds to its table of models.")
 ]
+Slowdown = Annotated[
+    str | None,
+    typer.Option(
+        metavar="X|FILE",
+        help="Slowdown of jobs on more machines than they need [1]: a number, or measured by job and GPUs; not with "
+        "--speeds models.",
+    ),
+]
 InterferenceText = Annotated[
     str | None,
     typer.Option(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import CommandError
+from .policy_arguments import read_argument, read_value
 
 #: The policy that others are compared with, where it takes part.
 REFERENCE = "shockwave"
@@ -15,11 +16,23 @@ _POLICY_HINT = "such as shockwave:rounds=30,ftf_power=5; `equipoise simulate --h
 
 @dataclass(frozen=True)
 class PolicySpec:
-    """A policy as requested: its name, its options, and its engine; None: the first that has a policy of this name."""
+    """A policy as requested.
+
+    Parameters
+    ----------
+    name : str
+    options : mapping of str to object
+        The options as written.
+    engine : str, optional
+        Engine of the policy; None: the first that has a policy of this name.
+    arguments : mapping of str to object, optional
+        The options as the policy takes them, with sequences, mappings and the content of files; None: as written.
+    """
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
     engine: str | None = None
+    arguments: Mapping[str, Any] | None = None
 
     @property
     def label(self) -> str:
@@ -32,14 +45,14 @@ class PolicySpec:
         """Name of the folder of its results."""
         return "".join(c if c.isalnum() or c in "._-" else "-" for c in self.label)
 
-    def make(self, seed: int) -> Any:
-        """Return a new policy; one that takes a seed gets this one, unless its options name another."""
+    def make(self, defaults: Mapping[str, Any]) -> Any:
+        """Return a new policy; those of the defaults that it takes, and its options do not state, are its own."""
         from ...heuristics.registry import find_policy, make_policy
 
-        options = dict(self.options)
-        if "seed" in find_policy(self.name, self.engine).options:
-            options.setdefault("seed", seed)
-        return make_policy(self.name, self.engine, **options)
+        known = find_policy(self.name, self.engine).options
+        taken = {option: value for option, value in defaults.items() if option in known}
+        stated = self.options if self.arguments is None else self.arguments
+        return make_policy(self.name, self.engine, **taken | dict(stated))
 
 
 def read_policies(given: Sequence[str], seed: int, engine: str | None = None) -> list[PolicySpec]:
@@ -62,11 +75,14 @@ def read_policies(given: Sequence[str], seed: int, engine: str | None = None) ->
     specs: list[PolicySpec] = []
     for piece in pieces:
         name, _, options = piece.partition(":")
-        engine = find_policy(name, engine).engine
-        spec = PolicySpec(name, read_options(options, "--policy", _POLICY_HINT), engine)
+        entry = find_policy(name, engine)
+        engine, written = entry.engine, read_options(options, "--policy", _POLICY_HINT)
+        kinds = {option: str(parameter.annotation) for option, parameter in entry.parameters.items()}
+        arguments = {option: read_argument(option, value, kinds.get(option, "")) for option, value in written.items()}
+        spec = PolicySpec(name, written, engine, arguments)
         if any(spec.label == other.label for other in specs):
             raise CommandError(f"policy {spec.label}: named twice", "name each once, or with other options.")
-        spec.make(seed)
+        spec.make({"seed": seed})
         specs.append(spec)
     if not specs:
         raise CommandError("no policy named", _POLICY_HINT)
@@ -84,16 +100,3 @@ def read_options(text: str, option: str, hint: str) -> dict[str, Any]:
             raise CommandError(f"{option}: {key} is given twice", hint)
         values[key] = read_value(value)
     return values
-
-
-def read_value(text: str) -> Any:
-    """Return text as a whole number, a number, a Boolean or None where it can be read as one, else the text."""
-    named = {"true": True, "false": False, "none": None}
-    if text.lower() in named:
-        return named[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

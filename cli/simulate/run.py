@@ -36,7 +36,7 @@ def run_policy(config: SimulationConfig, spec: PolicySpec, on_step: OnStep | Non
     start, cpu = time.perf_counter(), time.process_time()
     result = simulate(
         config.trace,
-        spec.make(config.seed),
+        spec.make(config.policy_defaults),
         engine=config.engine_name,
         cluster=config.own.cluster(config.gpus),
         speeds=config.speeds,

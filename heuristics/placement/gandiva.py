@@ -51,8 +51,8 @@ class GandivaPolicy:
     adaptive: Collection[str] = ()
     grow_after_s: float = 600.0
     name: str = field(default="gandiva", init=False)
+    knows: frozenset[str] = field(default=frozenset({"interference"}), init=False)
     engine: ClassVar[str] = "placement"
-    knows: ClassVar[frozenset[str]] = frozenset({"speeds", "interference"})
 
     def __post_init__(self) -> None:
         store_checked(self, as_real, "quantum_s", "grow_after_s", above=TICK_S)
@@ -66,6 +66,8 @@ class GandivaPolicy:
         models = self.adaptive
         if isinstance(models, str) or not isinstance(models, Collection) or not all(isinstance(m, str) for m in models):
             raise InvalidInput("adaptive", self.adaptive, "must be a collection of names of models")
+        if models:
+            self.knows |= {"speeds"}
         self._clear(1, 1)
 
     def _clear(self, machines: int, gpus: int) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import insort
+import math
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import ClassVar
 
 from ...formulations.checks import as_integer
@@ -65,8 +67,15 @@ class LucidPolicy:
         self.default_score = as_integer("default_score", self.default_score, minimum=0, maximum=HEAVIEST)
         self.capacity = as_integer("capacity", self.capacity, minimum=0)
         check_placement(self.placement)
-        # Waiting jobs as (GPU time in ticks, trace index), in order.
-        self._queue: list[tuple[int, int]] = []
+        self._clear()
+
+    def _clear(self) -> None:
+        """Forget the jobs of an earlier run."""
+        # Waiting jobs as (GPU time in ticks, trace index), a heap for each gang and score.
+        self._waiting: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        # Running jobs that share no GPU as (score, trace index), in order, by gang; and pairs that share their GPUs.
+        self._alone: dict[int, list[tuple[int, int]]] = {}
+        self._beside: dict[int, PlacementJob] = {}
 
     def score(self, job: PlacementJob) -> int:
         """Return the share score of a job's model."""
@@ -75,35 +84,49 @@ class LucidPolicy:
     def decide(self, state: PlacementState) -> Iterator[Action]:
         """Start or pack the waiting jobs in order."""
         if not state.step:
-            self._queue = []
+            self._clear()
+        for job in state.ended:
+            self._leave(job)
         for job in state.arrived:
-            insort(self._queue, (ticks(job.gang_gpus * job.total_s), job.trace_index))
-        alone = self._alone(state)
-        kept: list[tuple[int, int]] = []
-        for entry in self._queue:
-            job = state.waiting[entry[1]]
-            ids = state.gpus.find(job.gang_gpus, self.placement)
-            partner = None if ids is not None else self._partner(job, alone.get(job.gang_gpus, {}))
-            if ids is None and partner is None:
-                kept.append(entry)
-                continue
+            entry = ticks(job.gang_gpus * job.total_s), job.trace_index
+            heappush(self._waiting.setdefault((job.gang_gpus, self.score(job)), []), entry)
+        # The first waiting job of each gang and score. Free GPUs, and jobs alone of a gang that does not fit them, only
+        # become fewer: once such a job cannot start, no later one of its gang and score can.
+        heads = [(entries[0], gang, score) for (gang, score), entries in self._waiting.items() if entries]
+        heapify(heads)
+        while heads:
+            (_, index), gang, score = heads[0]
+            job, entries = state.waiting[index], self._waiting[gang, score]
+            gpu_ids = state.gpus.find(gang, self.placement)
+            partner = None if gpu_ids is not None or state.jobs_per_gpu == 1 else self._partner(state, gang, score)
             if partner is not None:
-                del alone[job.gang_gpus][partner.trace_index]
-            yield Start(job.trace_index, partner.gpu_ids if partner is not None else ids or ())
-            if partner is None and state.jobs_per_gpu > 1:
-                alone.setdefault(job.gang_gpus, {})[job.trace_index] = job
-        self._queue = kept
+                gpu_ids = partner.gpu_ids
+            if gpu_ids is None:
+                heappop(heads)
+                continue
+            yield Start(index, gpu_ids)
+            if partner is None:
+                insort(self._alone.setdefault(gang, []), (score, index))
+            else:
+                self._alone[gang].pop(0)
+                self._beside[index], self._beside[partner.trace_index] = partner, job
+            heappop(entries)
+            if entries:
+                heapreplace(heads, (entries[0], gang, score))
+            else:
+                heappop(heads)
 
-    def _alone(self, state: PlacementState) -> dict[int, dict[int, PlacementJob]]:
-        """Return the running jobs that share no GPU, by number of GPUs and trace index; none if jobs cannot share."""
-        found: dict[int, dict[int, PlacementJob]] = {}
-        if state.jobs_per_gpu > 1 and self._queue:
-            for index, job in state.running.items():
-                if not state.sharing(job):
-                    found.setdefault(job.gang_gpus, {})[index] = job
-        return found
+    def _partner(self, state: PlacementState, gang: int, score: int) -> PlacementJob | None:
+        """Return the lightest of the running jobs of a gang that share no GPU; None if it is too heavy."""
+        lightest, index = next(iter(self._alone.get(gang, ())), (math.inf, -1))
+        return state.running[index] if lightest + score <= self.capacity else None
 
-    def _partner(self, job: PlacementJob, alone: Mapping[int, PlacementJob]) -> PlacementJob | None:
-        most = self.capacity - self.score(job)
-        able = [other for other in alone.values() if self.score(other) <= most]
-        return min(able, key=lambda other: (self.score(other), other.trace_index), default=None)
+    def _leave(self, job: PlacementJob) -> None:
+        """Remove a job that has ended; the job beside it, if there is one, is alone from now on."""
+        partner = self._beside.pop(job.trace_index, None)
+        alone = self._alone.setdefault(job.gang_gpus, [])
+        if partner is None:
+            del alone[bisect_left(alone, (self.score(job), job.trace_index))]
+        else:
+            del self._beside[partner.trace_index]
+            insort(alone, (self.score(partner), partner.trace_index))

@@ -78,7 +78,7 @@ class TiresiasPolicy:
             store_checked(self, as_real, "promote", above=0.0)
         store_checked(self, as_real, "skew_threshold", minimum=0.0, maximum=1.0)
         if self.skew is None:
-            self.skew = {row.model: row.skew for row in ModelTable.builtin().rows if row.skew is not None}
+            self.skew = ModelTable.builtin().skews
         elif not isinstance(self.skew, Mapping):
             raise InvalidInput("skew", type(self.skew).__name__, "must map models to their skew")
         skews = {
@@ -253,22 +253,22 @@ class TiresiasGittinsPolicy(TiresiasPolicy):
 
     Parameters
     ----------
-    service : ServiceDistribution, optional
-        Service of the jobs in GPU-seconds; by default the empirical distribution of the trace.
+    service : ServiceDistribution or sequence of float, optional
+        Service of the jobs in GPU-seconds, or that of past jobs; by default the empirical distribution of the trace.
 
     Other parameters are those of `TiresiasPolicy`. Service counts to the nearest 2^-20 GPU-s.
     """
 
-    service: ServiceDistribution | None = None
+    service: ServiceDistribution | Sequence[float] | None = None
     name: str = field(default="tiresias-gittins", init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.service is None:
             self.knows = frozenset({"service"})
-        elif not isinstance(self.service, ServiceDistribution):
-            raise InvalidInput("service", type(self.service).__name__, "must be a ServiceDistribution")
         else:
+            if not isinstance(self.service, ServiceDistribution):
+                self.service = ServiceDistribution(as_reals("service", self.service, above=0.0))
             self._distribution = _in_ticks(self.service)
         # Quantum of each queue, in ticks of GPU-seconds.
         self._quanta = [*(ticks(limit) for limit in self.thresholds), math.inf]

@@ -11,7 +11,7 @@ from .interference import (
     SharedSpeeds,
     find_interference,
 )
-from .job import PlacementJob
+from .job import PlacementJob, Remainder
 from .model_speeds import ModelSpeeds
 from .model_table import ModelRow, ModelTable
 from .occupancy import PLACEMENTS, Occupancy
@@ -44,6 +44,7 @@ __all__ = [
     "PlacementRules",
     "PlacementState",
     "ProfileSpeeds",
+    "Remainder",
     "Running",
     "SharedSpeeds",
     "SlowdownTable",

@@ -231,6 +231,8 @@ class _Run:
             try:
                 self._take_effect(action)
             except InvalidInput as error:
+                if error.field == "interference":  # the action is feasible
+                    raise
                 field = f"{error.field} of an action of policy {self.policy.name}"
                 raise InvalidInput(field, error.value, error.why) from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from heapq import heappush
 from itertools import pairwise
 from numbers import Real
@@ -121,6 +121,8 @@ class Execution:
         """Put a job on GPUs, after checks."""
         state, now_s = self.state, self.state.time_s
         ids = self._checked_ids(action.gpu_ids)
+        if len(ids) < job.min_gpus:
+            raise InvalidInput("gpu_ids", f"{len(ids)} GPUs", f"job {job.id!r} has min_gpus = {job.min_gpus}")
         size = part = job.batch_size
         if action.batch_size is not None:
             size = part = as_integer("batch_size", action.batch_size, minimum=1)
@@ -208,14 +210,20 @@ class Execution:
             others = [other.run for other in self.state.sharing(job).values() if other.run is not None]
             job._shared_gpus = sum(len(self.state.gpus.jobs_on[gpu]) > 1 for gpu in job.gpu_ids)
             if others:
-                ratio = float(self.interference.ratio(run, others))
-                if not (math.isfinite(ratio) and ratio >= 1.0):
-                    raise InvalidInput("interference", ratio, f"must be at least 1, for {run} beside {others}")
-                rate /= ratio
+                rate /= self._ratio(run, others)
         job._rate = rate
         job._version += 1
         from_s = max(self.state.time_s, job._progress_from_s)
         heappush(self.events, (from_s + (job._work - job._done) / rate, END, job.trace_index, job._version))
+
+    def _ratio(self, run: Running, others: Sequence[Running]) -> float:
+        """Return the interference's ratio of a job beside others, after a check."""
+        ratio: Any = self.interference.ratio(run, others)  # may be of any type in spite of its annotation
+        if isinstance(ratio, Real) and 1.0 <= float(ratio) < math.inf:
+            return float(ratio)
+        mine, *beside = (f"job {self.state.jobs[each.trace_index].id!r} ({each.model})" for each in (run, *others))
+        why = f"{type(self.interference).__name__} must return a number of at least 1 for {mine}"
+        raise InvalidInput("interference", ratio, f"{why} beside {', '.join(beside)}")
 
 
 def _whole_numbers(gpu_ids: Iterable[int]) -> tuple[int, ...]:

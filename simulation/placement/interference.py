@@ -177,8 +177,8 @@ def find_interference(text: str, seed: int = 0) -> Interference:
     Parameters
     ----------
     text : str
-        Ratio of at least 1 for all jobs; or path of a CSV file for `PairTable.read`; or "drawn:" and such a path, for
-        `DrawnInterference`.
+        Ratio of at least 1 for all jobs; or path of a CSV file for `PairTable.read`, and ",default=" with a ratio for
+        the pairs that it lacks if there are any; or "drawn:" and such a path, for `DrawnInterference`.
     seed : int
         Seed of the draws.
 
@@ -193,11 +193,22 @@ def find_interference(text: str, seed: int = 0) -> Interference:
         raise
     except ValueError:  # not a number, hence a file
         pass
-    drawn, path = text.startswith("drawn:"), Path(text.removeprefix("drawn:"))
-    if not path.is_file():
+    if text.startswith("drawn:"):
+        return DrawnInterference(PairTable.read(_existing(text, text.removeprefix("drawn:"))), seed)
+    name, _, written = (text, "", "") if Path(text).is_file() else text.partition(",default=")
+    path = _existing(text, name)
+    try:
+        default = float(written) if written else None
+    except ValueError:
+        raise InvalidInput("default", written, "must be a ratio of at least 1") from None
+    return PairTable.read(path, default=default)
+
+
+def _existing(text: str, name: str) -> Path:
+    """Return the path of a file, or raise InvalidInput with the text of the option."""
+    if not Path(name).is_file():
         raise InvalidInput("interference", text, "must be a number of at least 1, a file of pairs, or drawn:FILE")
-    table = PairTable.read(path)
-    return DrawnInterference(table, seed) if drawn else table
+    return Path(name)
 
 
 def _store(ratios: dict[tuple[str, str], float], pair: tuple[str, str], column: str, row: Row) -> None:

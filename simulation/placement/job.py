@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from ...formulations.errors import EquipoiseError
 from ..traces.trace import Trace
@@ -20,6 +21,18 @@ class Observation:
         """Raise EquipoiseError unless the policy knows this."""
         if what not in self.knows:
             raise EquipoiseError(f"the policy reads {what}, which its attribute `knows` does not list")
+
+
+class Remainder(NamedTuple):
+    """Work that is left of a job at a time, and its rates from then on, until its GPUs or the jobs beside it change.
+
+    The `work` left at `from_s` shrinks by `rate` per second; alone on its gang the job would have `exclusive_rate`.
+    """
+
+    work: float
+    from_s: float
+    rate: float
+    exclusive_rate: float
 
 
 class PlacementJob:
@@ -91,6 +104,16 @@ class PlacementJob:
         """Part of the exclusive time that is left, in seconds. For policies that know "durations"."""
         self._observation.require("durations")
         return max(0.0, self._work - self._done - self._rate * self._running_s()) / self._exclusive_rate
+
+    @property
+    def remainder(self) -> Remainder:
+        """Work that is left of a running job, for policies that know "durations".
+
+        It states `remaining_s` of all later times, so that a policy need not ask each job again at each call.
+        """
+        self._observation.require("durations")
+        from_s = max(self._at_s, self._progress_from_s)
+        return Remainder(self._work - self._done, from_s, self._rate, self._exclusive_rate)
 
     def _running_s(self) -> float:
         """Return the seconds of progress since `_at_s`."""

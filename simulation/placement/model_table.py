@@ -162,6 +162,11 @@ class ModelTable:
         """Names of the models, sorted."""
         return tuple(sorted(self._by_name))
 
+    @property
+    def skews(self) -> Mapping[str, float]:
+        """Skew of each model that has one."""
+        return {row.model: row.skew for row in self.rows if row.skew is not None}
+
     def row(self, model: str) -> ModelRow:
         """Return the facts of a model, or raise InvalidInput with the names of those that the table has."""
         found = self._by_name.get(model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -37,8 +37,11 @@ class TimedModels(Protocol):
 
 def duration_columns(
     path: str | Path, profiles: Profiles | None = None, models: TimedModels | None = None
-) -> tuple[dict[str, Any], Profiles]:
-    """Return the fields of `Trace` from a CSV of durations, and the profiles; see `readers.read_durations`."""
+) -> tuple[dict[str, Any], Profiles | None]:
+    """Return the fields of `Trace` from a CSV of durations, and the profiles; see `readers.read_durations`.
+
+    Without `profiles` and `models` there are none, and models and batch sizes are as in the file; see `own_profiles`.
+    """
     if profiles is not None and models is not None:
         raise InvalidInput("models", type(models).__name__, "must be left out with profiles")
     path = Path(path)
@@ -50,18 +53,14 @@ def duration_columns(
     names = [row.text("model") for row in rows]
     gang_gpus = [row.integer("num_gpus", 1) for row in rows]
     durations = [_duration(row, gpus) for row, gpus in zip(rows, gang_gpus, strict=True)]
-    stated: Sequence[int | None] = [
-        row.integer("batch_size", 1) if row.cells.get("batch_size") else None for row in rows
-    ]
+    stated: Sequence[int | None] = [_batch_size(row) for row in rows]
     arrivals = [row.real("submit_time_s", minimum=0.0) for row in rows]
     if models is not None:
         per_gpu = _per_gpu(models, names, stated, gang_gpus, source)
         stated, profiles = per_gpu, models.profiles(set(zip(names, per_gpu, gang_gpus, strict=True)))
     if profiles is None:
-        names = [f"{name} on {gpus} GPU{'s' if gpus > 1 else ''}" for name, gpus in zip(names, gang_gpus, strict=True)]
-        sizes, epochs = [1] * len(rows), None
+        sizes, epochs = [1 if size is None else size for size in stated], None
         steps = [gpus * max(1, round(seconds)) for gpus, seconds in zip(gang_gpus, durations, strict=True)]
-        profiles = _own_profiles(path.name, dict(zip(names, gang_gpus, strict=True)))
     else:
         sizes, steps, epochs = _measured(profiles, names, stated, gang_gpus, durations, source)
     for row, count in zip(rows, steps, strict=True):
@@ -134,14 +133,21 @@ def _per_gpu(
     return sizes
 
 
-def _own_profiles(name: str, gang_gpus: dict[str, int]) -> Profiles:
-    """Return profiles in which an epoch of g steps takes a gang of g GPUs one second."""
-    return Profiles(
-        name=name,
-        rates={(model, 1, gpus): float(gpus) for model, gpus in gang_gpus.items()},
-        dataset_sizes=gang_gpus,
-        max_batch_sizes={},
-    )
+def own_profiles(columns: Mapping[str, Any], name: str) -> tuple[dict[str, Any], Profiles]:
+    """Return the fields of a trace that was read without profiles, and profiles under which it runs its durations.
+
+    An epoch of g steps takes a gang of g GPUs one second. Each pair of model and GPUs is a model of its own, with the
+    batch size 1.
+    """
+    gang_gpus = columns["gang_gpus"].tolist()
+    names = [
+        f"{model} on {gpus} GPU{'s' if gpus > 1 else ''}"
+        for model, gpus in zip(columns["model"], gang_gpus, strict=True)
+    ]
+    gangs = dict(zip(names, gang_gpus, strict=True))
+    rates = {(model, 1, gpus): float(gpus) for model, gpus in gangs.items()}
+    profiles = Profiles(name=name, rates=rates, dataset_sizes=gangs, max_batch_sizes={})
+    return {**columns, "model": names, "batch_size": np.ones(len(names), dtype=np.int64)}, profiles
 
 
 def _measured(

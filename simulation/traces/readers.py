@@ -10,7 +10,7 @@ from ...formulations.errors import InvalidInput
 from ...formulations.files import write_text
 from ..delimited_files import as_id
 from ..profiles.table import Profiles
-from .durations import TimedModels, duration_columns
+from .durations import TimedModels, duration_columns, own_profiles
 from .file_columns import gavel_columns, shockwave_columns
 from .trace import Trace, schedule_text
 
@@ -19,8 +19,9 @@ def read_trace(path: str | Path) -> Trace:
     """Read a trace in any of the three formats.
 
     A tab in the first line that is not blank marks Gavel's format, a column duration_s or submit_time_s a CSV of
-    durations. A trace of durations is read without measured rates and is valid only with the profiles that
-    `read_durations` returns.
+    durations. A trace of durations has the models and batch sizes of the file (1 where there is none) and one step for
+    each GPU-second. The placement engine runs it by its durations; for the rounds engine, `read_durations` returns a
+    trace and the profiles that belong to it.
 
     Raises
     ------
@@ -93,7 +94,7 @@ def read_durations(
     Profiles
         Given profiles, those of the models, or those derived from the file: a gang of g GPUs runs g steps per second,
         an epoch takes one second, and each pair of model and GPU count is a model of its own, such as "VGG on 4 GPUs".
-        Batch sizes are 1, since the duration already includes their effect.
+        Batch sizes are 1, since the duration already includes their effect. `read_trace` keeps models and batch sizes.
 
     Raises
     ------
@@ -105,8 +106,10 @@ def read_durations(
     `exclusive_s` counts whole epochs, so it differs from duration_s by at most half an epoch (by less than one epoch if
     duration_s is below half an epoch); without `profiles` and `models` by at most 0.5 s.
     """
-    columns, profiles = duration_columns(path, profiles, models)
-    return Trace.of(columns), profiles
+    columns, found = duration_columns(path, profiles, models)
+    if found is None:
+        columns, found = own_profiles(columns, Path(path).name)
+    return Trace.of(columns), found
 
 
 def write_shockwave(trace: Trace, path: str | Path) -> None:

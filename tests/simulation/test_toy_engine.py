@@ -323,3 +323,26 @@ def test_a_row_that_does_not_load_is_left_out_with_a_warning(installed, tmp_path
         "equipoise.engines: no_such_module:ROW does not load: ModuleNotFoundError: No module named 'no_such_module'",
         "equipoise.engines: toy_engine:ROW repeats 'toy'",
     ]
+
+
+def test_an_option_that_two_engines_take_needs_the_name_of_one(installed, tmp_path, monkeypatch):
+    (tmp_path / "wide_engine.py").write_text(
+        "from dataclasses import replace\nfrom toy_engine import ROW\n"
+        "ROW = replace(ROW, name='wide', options=('--machines', '--gpus-per-machine'))\n"
+    )
+    metadata = tmp_path / "wide-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: wide\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[equipoise.engines]\nwide = wide_engine:ROW\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    arguments = ["simulate", "generated:3", "--gpus", 4, "--policy", "fifo", "--machines", 2]
+    _, said = command(installed, *arguments, code=2)
+    assert "--machines = 2: an option of the engines placement, wide: --engine chooses one" in said
+    _, said = command(installed, *arguments, "--engine", "rounds", code=2)
+    assert "--machines: not an option of the engine rounds" in said
+    assert "it belongs to placement and wide." in said
+    _, said = command(installed, *arguments, "--engine", "wide", "--racks", 1, code=2)
+    assert "--racks: not an option of the engine wide" in said
+    for more in (["--engine", "placement"], ["--racks", 1]):  # the second option is of one engine alone
+        shown, _ = command(installed, *arguments, *more, "--json")
+        assert json.loads(shown)["engine"] == "placement"

@@ -263,7 +263,10 @@ def test_only_the_distribution_is_known():
         ("skew", {"m": None}, "^skew of m = None"),
         ("skew_threshold", -0.1, r"^skew_threshold = -0\.1"),
         ("skew_threshold", 1.1, r"^skew_threshold = 1\.1"),
-        ("service", [1.0], "^service = 'list'"),
+        ("service", [5.0, 0.0], r"^service\[1\] = 0\.0"),
+        ("service", [], r"^service = '\[\]'"),
+        ("service", 3.5, "^service = "),
+        ("service", {5.0: 1}, "^service"),
     ],
 )
 def test_options_are_refused_one_at_a_time(option, value, pattern):

@@ -15,6 +15,7 @@ from equipoise.simulation.placement import (
     ConstantInterference,
     DurationSpeeds,
     Move,
+    PairTable,
     PlacementRules,
     ProfileSpeeds,
     Start,
@@ -492,11 +493,33 @@ def test_a_policy_that_wakes_for_ever_is_an_error():
         )
 
 
+def test_the_remainder_at_a_start_states_the_remaining_time_of_all_later_times():
+    policy, noted, seen = Script({0: [Start(0, (0, 1, 2))], 4: [Stop(0)], 6: [Start(0, (0, 4, 5))], 13: []}), {}, []
+    policy.knows, decide = frozenset({"durations"}), policy.decide
+
+    def watching(state):
+        if state.running:
+            seen.append((noted[0], state.time_s, state.running[0].remaining_s))
+        yield from decide(state)
+        noted.update({index: job.remainder for index, job in state.running.items()})
+
+    policy.decide = watching
+    simulate_placement(
+        trace_of((3, 0, 10)), policy, cluster=Cluster(gpus_by_type={"gpu": 8}, machines=2), speeds=DurationSpeeds(2.0),
+        rules=PlacementRules(restart_s=3.0, checkpoint_s=1.0),
+    )  # fmt: skip
+    # 4 s of progress, a restart until 9, then half the speed.
+    assert [(time_s, remaining_s) for _, time_s, remaining_s in seen] == [(4, 6), (13, 4)]
+    for (work, from_s, rate, exclusive_rate), time_s, remaining_s in seen:
+        assert (work - rate * (time_s - from_s)) / exclusive_rate == remaining_s
+
+
 @pytest.mark.parametrize(
     ("what", "read"),
     [
         ("durations", lambda state: state.running[0].total_s),
         ("durations", lambda state: state.running[0].remaining_s),
+        ("durations", lambda state: state.running[0].remainder),
         ("speeds", lambda state: state.speeds),
         ("interference", lambda state: state.interference),
     ],
@@ -579,14 +602,43 @@ def test_arguments_are_refused_one_at_a_time(argument, value, pattern):
         simulate_placement(**{**arguments, argument: value})
 
 
-@pytest.mark.parametrize("value", [0.5, 0.0, math.nan, math.inf])
-def test_an_interference_below_one_is_refused(value):
+@pytest.mark.parametrize("value", [0.5, 0.0, math.nan, math.inf, None, "2"])
+def test_a_ratio_below_one_is_the_fault_of_the_interference(value):
     class Bad:
         def ratio(self, mine, others):
             return value
 
-    with pytest.raises(InvalidInput, match=f"interference .*= {value}"):
+    with pytest.raises(InvalidInput) as caught:
         play([(1, 0, 4), (1, 0, 4)], {0: [Start(0, (0,)), Start(1, (0,))]}, jobs_per_gpu=2, interference=Bad())
+    why = "Bad must return a number of at least 1 for job 'job-1' (m) beside job 'job-0' (m)"
+    assert str(caught.value) == f"interference = {value!r}: {why}"
+
+
+def test_a_pair_without_a_ratio_is_no_fault_of_the_action():
+    table = PairTable(ratios={("m", "other"): 1.5})
+    with pytest.raises(InvalidInput, match=r"^interference = 'm beside m': the table has no ratio of this pair"):
+        play([(1, 0, 4), (1, 0, 4)], {0: [Start(0, (0,)), Start(1, (0,))]}, jobs_per_gpu=2, interference=table)
+
+
+@pytest.mark.parametrize("kind", [Start, Move])
+def test_a_job_on_fewer_gpus_than_its_least_is_refused(kind):
+    class Equal(DurationSpeeds):
+        def rate(self, run):
+            return 1.0
+
+    trace = Trace(
+        job_id=["a"], model=["m"], gang_gpus=[4], min_gpus=[2], arrival_s=[0.0], duration_s=[10.0], batch_size=[8]
+    )
+
+    def ended(gpu_ids):
+        actions = {0: [kind(0, gpu_ids)]} if kind is Start else {0: [Start(0, (0, 1, 2))], 1: [kind(0, gpu_ids)]}
+        return simulate_placement(trace, Script(actions), cluster=4, speeds=Equal()).end_s.tolist()
+
+    assert ended((0, 3)) == [10.0]
+    with pytest.raises(
+        InvalidInput, match="gpu_ids of an action of policy script = '1 GPUs': job 'a' has min_gpus = 2"
+    ):
+        ended((0,))
 
 
 @pytest.mark.parametrize(

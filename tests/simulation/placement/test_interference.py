@@ -173,10 +173,17 @@ def test_an_option_is_a_number_a_file_or_drawn_from_a_file(tmp_path):
     assert isinstance(number, ConstantInterference)
     assert number.ratio(running(), [running()]) == 1.5
     assert find_interference(str(path)) == PairTable.read(path)
+    assert find_interference(f"{path},default=1.25") == PairTable.read(path, default=1.25)
     drawn = find_interference(f"drawn:{path}", seed=5)
     assert isinstance(drawn, DrawnInterference)
     again = DrawnInterference(PairTable.read(path), 5)
     assert (drawn.seed, drawn.pairs) == (again.seed, again.pairs)
+
+
+@pytest.mark.parametrize("default", ["0.5", "many", "nan"])
+def test_a_bad_ratio_of_other_pairs_is_refused(tmp_path, default):
+    with pytest.raises(eq.InvalidInput, match=r"^default = "):
+        find_interference(f"{written(tmp_path, LINES)},default={default}")
 
 
 @pytest.mark.parametrize(
@@ -188,6 +195,7 @@ def test_an_option_is_a_number_a_file_or_drawn_from_a_file(tmp_path):
         ("no such.csv", "interference = 'no such.csv': must be a number"),
         ("drawn:", "interference = 'drawn:': must be a number"),
         ("drawn:1.5", "interference = 'drawn:1.5': must be a number"),
+        ("no such.csv,default=2", "interference = 'no such.csv,default=2': must be a number"),
     ],
 )
 def test_another_option_is_refused(text, message):

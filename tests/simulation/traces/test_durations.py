@@ -191,11 +191,19 @@ def test_two_columns_may_be_absent_and_others_are_passed_over(tmp_path):
     assert found.to_frame().equals(plain.to_frame())
 
 
+def test_without_profiles_models_and_batch_sizes_are_those_of_the_file(tmp_path):
+    path = write(tmp_path, LINES)
+    plain, (trace, _) = Trace.read(path), read_durations(path)
+    assert (plain.model, plain.batch_size.tolist()) == (("LM", "LM", "VGG"), [10, 20, 1])
+    others = [name for name in plain.to_frame() if name not in ("model", "batch_size")]
+    assert plain.to_frame()[others].equals(trace.to_frame()[others])
+
+
 def test_every_way_of_reading_takes_the_format_by_its_header(tmp_path):
     path = write(tmp_path, LINES)
-    trace, _ = read_durations(path)
+    trace = Trace.read(path)
     assert is_duration_trace(path)
-    assert Trace.read(path).to_frame().equals(trace.to_frame())
+    assert trace.duration_s.tolist() == [600.4, 90.0, 33.0]
     other = write(tmp_path, [], "job_id,model,batch_size,scale_factor,mode,total_steps,arrival_time_s,duration_s")
     assert not is_duration_trace(other)
     packed = tmp_path / "jobs.csv.gz"
