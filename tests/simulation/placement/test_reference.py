@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 from random import Random
 
+import exact_gandiva
 import exact_placement as exact
 import exact_tiresias
 import pytest
@@ -168,6 +169,12 @@ class Case:
         self.skew, self.skew_threshold = {"a": Fraction(9, 10), "b": Fraction(1, 4)}, draw.choice([Fraction(1, 2), 1])
         values = [Fraction(draw.randint(1, 150), draw.choice(parts)) for _ in range(draw.randint(1, 5))]
         self.service = ServiceDistribution(values, [draw.randint(1, 5) for _ in values])
+        # A slice lasts longer than it takes to suspend and resume a job, so that all jobs make progress.
+        self.quantum_s = self.checkpoint_s + self.restart_s + Fraction(draw.randint(1, 40), 2)
+        self.utilization = {model: Fraction(draw.randint(0, 8), 8) for model in MODELS if draw.random() < 0.7}
+        self.defragment = Fraction(draw.randint(0, 4), 4)
+        self.adaptive = [model for model in MODELS if draw.random() < 0.5] if draw.random() < 0.8 else []
+        self.grow_after_s = Fraction(draw.randint(1, 60), draw.choice([1, 3, 9]))
 
     def by_durations(self):
         """Replace the drawn speeds with those of `DurationSpeeds`."""
@@ -202,6 +209,47 @@ class Case:
         ).simulate()  # fmt: skip
 
 
+class CrowdedCase(Case):
+    """More and smaller jobs on several small machines, so that every rule of gandiva applies in many cases."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        draw = Random(f"{seed} crowded")
+        self.machines, self.racks = draw.choice([(1, 1), (2, 1), (2, 2), (3, 1), (4, 1), (4, 2)])
+        self.size = draw.choice([2, 3, 4, 4, 6])
+        self.gpus = self.machines * self.size
+        few = [draw.randint(1, self.size) for _ in range(2)]
+        gangs = [*draw.choice([few, range(1, self.size + 1)]), draw.randint(1, self.gpus)]
+        count, last = draw.randint(4, 16), draw.choice([1, 20, 60, 200])
+        waves = [0, draw.choice([0, 100, 300])]
+        self.gangs = [draw.choice([*draw.choice([few, [1, 2, 2]]), *gangs]) for _ in range(count)]
+        self.work = [
+            Fraction(draw.choice([20, 40, 200]) + draw.randint(0, 40), draw.randint(1, 9)) for _ in range(count)
+        ]
+        self.models = [draw.choice(MODELS) for _ in range(count)]
+        self.batches = [draw.randint(1, 2) for _ in range(count)]
+        late = [Fraction(0), Fraction(0), TICK * 3 / 5, TICK * 6 / 5]
+        self.arrivals = [
+            draw.choice(waves) + Fraction(draw.randint(0, last), draw.randint(1, 3)) + draw.choice(late)
+            for _ in range(count)
+        ]
+        self.jobs_per_gpu = draw.choice([1, 2, 2, 2, 3])
+
+
+class GrownPartnerCase(Case):
+    """A slice ends on machine 0, and its job 0 is packed with job 2, which has grown to all of machine 1."""
+
+    def __init__(self):
+        super().__init__("grown partner")
+        self.machines, self.racks, self.size, self.gpus = 2, 1, 3, 6
+        self.gangs, self.models, self.batches = [2, 1, 2, 1, 2], ["a", "b", "c", "b", "b"], [1] * 5
+        self.work = [Fraction(seconds) for seconds in (100, 10, 400, 100, 100)]
+        self.arrivals = [Fraction(seconds) for seconds in (0, 1, 2, 3, 40)]
+        self.rate, self.ratio = lambda run: Fraction(run.gpus, run.gang_gpus), lambda mine, others: Fraction(3, 2)
+        self.jobs_per_gpu, self.quantum_s, self.grow_after_s = 2, Fraction(15), Fraction(20)
+        self.utilization, self.defragment, self.adaptive = {"a": Fraction(1, 2)}, Fraction(1), ["c"]
+
+
 def assert_same(found, wanted):
     """Compare all columns; times to 1e-9, numbers exactly."""
     jobs = wanted.all
@@ -225,6 +273,7 @@ def assert_same(found, wanted):
 
 
 TIRESIAS = ("thresholds", "promote", "skew", "skew_threshold")
+GANDIVA = ("quantum_s", "utilization", "defragment", "adaptive", "grow_after_s")
 POLICIES = {
     "fifo": (FifoPolicy, exact.fifo, ("backfill", "placement")),
     "sjf": (SjfPolicy, exact.sjf, ("backfill", "placement")),
@@ -256,3 +305,24 @@ def test_random_actions_agree_with_the_reference():
         moved += found.moves.any()
     # The cases try what they are for.
     assert min(shared, moved) > cases() / 4
+
+
+def test_crowded_cases_try_every_rule_of_gandiva():
+    placing, migrating = {f"1.{rule}" for rule in range(1, 7)}, {f"2.{rule}" for rule in range(1, 5)}
+    untried = placing | migrating | {"3", "4", "grow", "shrink"}
+    for number in range(100):
+        if untried:
+            case = CrowdedCase(f"gandiva {number}")
+            plain = exact_gandiva.gandiva(*(getattr(case, field) for field in GANDIVA))
+            case.reference(plain)
+            untried -= {rule for rule, times in plain.fired.items() if times}
+    assert not untried
+
+
+def test_a_grown_job_shrinks_for_the_job_that_is_packed_with_it():
+    case = GrownPartnerCase()
+    options = [getattr(case, field) for field in GANDIVA]
+    wanted = case.reference(exact_gandiva.gandiva(*options))
+    held = [(start_s, gpu_ids) for index, start_s, _, gpu_ids in wanted.stretches if index == 2]
+    assert held[:3] == [(2, (4, 5)), (31, (3, 4, 5)), (55, (3, 4))]
+    assert (0, 55, (3, 4)) in [(index, start_s, gpu_ids) for index, start_s, _, gpu_ids in wanted.stretches]
