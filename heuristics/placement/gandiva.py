@@ -30,7 +30,8 @@ class GandivaPolicy:
     Parameters
     ----------
     quantum_s : float
-        Seconds for which the jobs of an oversubscribed machine run in turn.
+        Seconds for which the jobs of an oversubscribed machine run in turn: more than the rules `checkpoint_s` and
+        `restart_s` together, or no job makes progress in its turn.
     utilization : mapping of str to float, optional
         GPU utilisation of each model, from 0 to 1; jobs with little are packed first. Other models have 1.
     defragment : float
