@@ -21,8 +21,9 @@ from .run import UNFAIR, SimulationCase, named, run_cases
 # The paper's factors: Pollux's mean completion time is so many times shorter, and its GPU-hours are fewer.
 PAPER_FACTORS = {"mean jct s": 3.0, "gpu hours": 2.4}
 SHOWN = ("makespan s", "mean jct s", "gpu hours", "worst ftf")
-# Besides the arrivals of the traces, arrivals that are so much faster, which show the effect of contention.
-LOADS = {1: "", 4: ", 4x arrivals"}
+# What is varied for Pollux and Shockwave, by label: arrivals so many times faster, and whether restarts take time.
+LOADED = ", 4x arrivals"
+VARIATIONS = {"": (1.0, True), LOADED: (4.0, True), ", no restarts": (1.0, False)}
 FOLLOWING = RoundRules(follow_schedules=True)
 # Policies on Pollux's batch sizes: as they are; with the schedules known in advance; in shorter rounds.
 REPLAYS = {
@@ -34,8 +35,8 @@ REPLAYS = {
 # Batch sizes without Pollux, under Shockwave: those of the users, and those with the greatest goodput on the gang.
 USERS, GANGS = "shockwave, users' batch sizes", "shockwave, best batch sizes of the gang"
 DRAWN = ("pollux", "shockwave", USERS, GANGS)
-# Runs of each trace: Pollux and Shockwave at each load, the other replays, and the two above.
-RUNS = 2 * len(LOADS) + len(REPLAYS) - 1 + 2
+# Runs of each trace: Pollux and Shockwave in each variation, the other replays, and the two above.
+RUNS = 2 * len(VARIATIONS) + len(REPLAYS) - 1 + 2
 
 
 def figure_11(settings: ExperimentSettings) -> ExperimentOutcome:
@@ -86,18 +87,25 @@ def _results(
             settings.on_step(completed, total)
 
     for name, asked in traces.items():
-        for load, label in LOADS.items():
+        for label, (load, restarts) in VARIATIONS.items():
             trace = replace(asked, arrival_s=asked.arrival_s / load)
-            start = before
+
+            def on_event(_call: int, _time_s: float, ended: int, _jobs: int, start: int = before) -> None:
+                on_jobs(start + ended)
+
             results[name, f"pollux{label}"], stretches = run_pollux(
-                trace, speeds, gpus, lambda _call, _time_s, ended, _jobs, start=start: on_jobs(start + ended)
+                trace, speeds, gpus, on_event, restart_s=30.0 if restarts else 0.0
             )
             before += len(trace)
             replay, profiles = replayed(trace, speeds, stretches)
             for policy, (maker, rules) in REPLAYS.items():
-                if load == 1 or policy == "shockwave":
+                if not label or policy == "shockwave":
                     cases[name, f"{policy}{label}"] = SimulationCase(
-                        trace=replay, gpus=gpus, policy=maker, profiles=profiles, rules=rules
+                        trace=replay,
+                        gpus=gpus,
+                        policy=maker,
+                        profiles=profiles,
+                        rules=rules if restarts else replace(rules, restart_s=0.0),
                     )
         alone, profiles = users[name]
         cases[name, USERS] = SimulationCase(trace=alone, gpus=gpus, policy=named("shockwave"), profiles=profiles)
@@ -163,8 +171,8 @@ def _claims(rows: Sequence[Mapping[str, Any]], least: float) -> tuple[PaperClaim
     """Return the claims; `least` is the mean over the traces of the fewest GPU-hours of any policy."""
     found = {(row["trace"], row["policy"]): row for row in rows}
 
-    def factor(column: str, trace: str = "mean", load: int = 1) -> float:
-        pollux, shockwave = (found[trace, f"{name}{LOADS[load]}"][column] for name in ("pollux", "shockwave"))
+    def factor(column: str, trace: str = "mean", label: str = "") -> float:
+        pollux, shockwave = (found[trace, f"{name}{label}"][column] for name in ("pollux", "shockwave"))
         return float(shockwave / pollux)
 
     def claim(statement: str, column: str, more: str = "") -> PaperClaim:
@@ -172,7 +180,7 @@ def _claims(rows: Sequence[Mapping[str, Any]], least: float) -> tuple[PaperClaim
         paper = f" (paper: {PAPER_FACTORS[column]:g}x)" if column in PAPER_FACTORS else ""
         numbers = (
             f"{factor(column):.2f}x on average{paper}, {min(factors):.2f}x to {max(factors):.2f}x; at four times the "
-            f"arrivals {factor(column, load=4):.2f}x{more}"
+            f"arrivals {factor(column, label=LOADED):.2f}x{more}"
         )
         return PaperClaim(statement=f"{statement}, on every trace", holds=min(factors) > 1.0, numbers=numbers)
 

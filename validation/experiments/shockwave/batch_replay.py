@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ....heuristics.placement.elastic import PolluxPolicy, divided_batch
+import numpy as np
+
+from ....heuristics.placement.elastic import ElasticPolicy, PolluxPolicy, divided_batch
 from ....simulation import Cluster, Evidence, Profiles, Trace
 from ....simulation.placement import (
+    TICK_S,
     Action,
     ModelSpeeds,
     Move,
-    PlacementPolicy,
     PlacementResult,
     PlacementRules,
     PlacementState,
@@ -36,11 +38,11 @@ class BatchStretch(NamedTuple):
 
 
 class BatchRecorder:
-    """Policy that decides as another one does, and records each job's batch sizes.
+    """Policy that decides as an elastic one does, and records each job's batch sizes.
 
     Parameters
     ----------
-    policy : PlacementPolicy
+    policy : ElasticPolicy
 
     Attributes
     ----------
@@ -49,19 +51,19 @@ class BatchRecorder:
         stretches from the same progress on.
     """
 
-    def __init__(self, policy: PlacementPolicy) -> None:
+    def __init__(self, policy: ElasticPolicy) -> None:
         self.policy = policy
         self.name = policy.name
-        self.knows = policy.knows | {"durations"}
+        self.knows: frozenset[str] = policy.knows | {"durations"}
         self.stretches: dict[int, list[BatchStretch]] = {}
 
     @property
-    def evidence(self) -> Evidence | None:
-        """Evidence of the other policy's latest call."""
-        return getattr(self.policy, "evidence", None)
+    def evidence(self) -> Evidence:
+        """Evidence of the elastic policy's latest call."""
+        return self.policy.evidence
 
     def decide(self, state: PlacementState) -> Iterator[Action]:
-        """Yield the other policy's actions; record the batch of each start and move once it has taken effect."""
+        """Yield the elastic policy's actions; record the batch of each start and move once it has taken effect."""
         for action in self.policy.decide(state):
             yield action
             if isinstance(action, Start | Move):
@@ -73,13 +75,12 @@ class BatchRecorder:
 
 
 def run_pollux(
-    trace: Trace, speeds: ModelSpeeds, gpus: int, on_event: OnStep | None = None
+    trace: Trace, speeds: ModelSpeeds, gpus: int, on_event: OnStep | None = None, *, restart_s: float = 30.0
 ) -> tuple[PlacementResult, Mapping[int, Sequence[BatchStretch]]]:
-    """Run `pollux` with its restarts of 30 s on machines of 4 GPUs; return the result, and each job's batch sizes."""
-    policy = PolluxPolicy()
-    recorder = BatchRecorder(policy)
+    """Run `pollux` on machines of 4 GPUs; return the result, and the stretches of each job by trace index."""
+    recorder = BatchRecorder(PolluxPolicy(restart_s=max(restart_s, TICK_S)))  # the policy needs a positive value
     cluster = Cluster(gpus_by_type={"gpu": gpus}, machines=gpus // MACHINE_GPUS)
-    rules = PlacementRules(restart_s=policy.restart_s)
+    rules = PlacementRules(restart_s=restart_s)
     result = simulate_placement(trace, recorder, cluster=cluster, speeds=speeds, rules=rules, on_event=on_event)
     return result, recorder.stretches
 
@@ -133,10 +134,10 @@ def replayed(
     replay = Trace(
         job_id=trace.job_id,
         model=models,
-        batch_size=first,
+        batch_size=np.array(first),
         gang_gpus=trace.gang_gpus,
         arrival_s=trace.arrival_s,
-        total_steps=[EPOCHS * profiles.steps_per_epoch(*each) for each in zip(models, first, strict=True)],
+        total_steps=np.array([EPOCHS * profiles.steps_per_epoch(*each) for each in zip(models, first, strict=True)]),
         schedule=schedules,
     )
     return replay, profiles

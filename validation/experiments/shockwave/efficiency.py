@@ -36,7 +36,7 @@ def noise_scale(row: ModelRow, progress: ArrayLike) -> Floats:
     The first one holds at the beginning, the median in the middle, and the last one at the end.
     """
     known = np.log([row.noise_first, row.noise_median, row.noise_last])
-    return np.asarray(np.exp(np.interp(progress, [0.0, 0.5, 1.0], known)))
+    return np.asarray(np.exp(np.interp(np.asarray(progress, dtype=np.float64), [0.0, 0.5, 1.0], known)))
 
 
 def efficiency(row: ModelRow, total_batch: ArrayLike, noise: ArrayLike) -> Floats:
