@@ -24,7 +24,8 @@ SHOWN = ("makespan s", "mean jct s", "gpu hours", "worst ftf")
 # What is varied for Pollux and Shockwave, by label: arrivals so many times faster, and whether restarts take time.
 LOADED = ", 4x arrivals"
 VARIATIONS = {"": (1.0, True), LOADED: (4.0, True), ", no restarts": (1.0, False)}
-FOLLOWING = RoundRules(follow_schedules=True)
+# No limit of the run time: changes of the batch size come late, so that a short job may run longer than alone.
+FOLLOWING = RoundRules(follow_schedules=True, overrun=None)
 # Policies on Pollux's batch sizes: as they are; with the schedules known in advance; in shorter rounds.
 REPLAYS = {
     "shockwave": (named("shockwave"), FOLLOWING),
@@ -33,7 +34,7 @@ REPLAYS = {
     **{name: (named(name), FOLLOWING) for name in FAIR_RIVALS},
 }
 # Batch sizes without Pollux, under Shockwave: those of the users, and those with the greatest goodput on the gang.
-USERS, GANGS = "shockwave, users' batch sizes", "shockwave, best batch sizes of the gang"
+USERS, GANGS = "shockwave, users' sizes", "shockwave, best sizes"
 DRAWN = ("pollux", "shockwave", USERS, GANGS)
 # Runs of each trace: Pollux and Shockwave in each variation, the other replays, and the two above.
 RUNS = 2 * len(VARIATIONS) + len(REPLAYS) - 1 + 2
