@@ -18,6 +18,7 @@ from ...simulation.decision import Evidence
 from ...simulation.placement.actions import Action, Start, Stop, Wake
 from ...simulation.placement.job import PlacementJob
 from ...simulation.placement.model_speeds import ModelSpeeds
+from ...simulation.placement.model_table import ModelRow
 from ...simulation.placement.policy import PlacementState
 from ...simulation.placement.ticks import TICK_S
 from ...solvers.solve import solve
@@ -35,19 +36,28 @@ class Configuration:
     goodput: float
 
 
+def divided_batch(row: ModelRow, total_batch: float, gpus: int) -> tuple[int, int]:
+    """Return the samples per GPU and iteration nearest to a total batch size on these GPUs, and those at once.
+
+    The samples per GPU are within the model's least per GPU and its largest total; they are computed in as few steps of
+    gradient accumulation as the memory of a GPU allows.
+    """
+    size = max(row.min_gpu_batch, min(round(total_batch / gpus), row.max_batch // gpus))
+    return size, math.ceil(size / math.ceil(size / row.max_gpu_batch))
+
+
 def best_configuration(speeds: ModelSpeeds, model: str, gpus: int, machines: int) -> Configuration | None:
     """Return the batch with the greatest goodput of a model on these GPUs; None if none can run.
 
-    Tried are total batch sizes from M0 to the largest in geometric steps, divided over the GPUs, with as few steps of
-    gradient accumulation as the memory of a GPU allows. Ties go to the smaller batch.
+    Tried are total batch sizes from M0 to the largest in geometric steps, divided over the GPUs by `divided_batch`.
+    Ties go to the smaller batch.
     """
     row = speeds.table.row(model)
     best: Configuration | None = None
     for total in np.unique(np.geomspace(row.first_batch, row.max_batch, _BATCHES).round()):
-        size = max(row.min_gpu_batch, min(round(float(total) / gpus), row.max_batch // gpus))
+        size, part = divided_batch(row, float(total), gpus)
         if size * gpus > row.max_batch:
             continue
-        part = math.ceil(size / math.ceil(size / row.max_gpu_batch))
         goodput = speeds.goodput(model, gpus, size, sub_batch=part, machines=machines)
         if best is None or goodput > best.goodput:
             best = Configuration(size, part, goodput)

@@ -4,34 +4,49 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
+from ..profiles.rules import Runs
 from ..profiles.table import Profiles
 
 
 class Adaptation:
-    """Run-time rule of one job.
+    """Run-time rule of one job: that of its mode in the profiles, or a given `schedule` in its place.
 
     The rule is a step function: from `positions[i]` epochs on it requests `sizes[i]`. Positions ascend; before the
     first one the job keeps its initial size. A static job, a model that does not scale, and a job that starts at the
-    largest size have no step.
+    largest size have no step unless a schedule is given.
 
     Notes
     -----
     After e = ceil(steps run / steps per epoch) epochs have begun, Accordion requests the initial size if e is critical
     (`Profiles.critical_epochs` with use="runtime") and the largest otherwise; GNS doubles as long as its rule for e
-    or e + 1 exceeds the current size. The epoch in progress counts in e: a job within its tenth epoch has e = 10.
+    or e + 1 exceeds the current size. A schedule requests the size of the epoch in progress. This epoch counts in e: a
+    job within its tenth epoch has e = 10.
     """
 
     __slots__ = ("_doubles", "_initial", "_largest", "_positions", "_sizes")
 
-    def __init__(self, profiles: Profiles, model: str, batch_size: int, gpus: int, mode: str, total_epochs: int):
+    def __init__(
+        self,
+        profiles: Profiles,
+        model: str,
+        batch_size: int,
+        gpus: int,
+        mode: str,
+        total_epochs: int,
+        schedule: Runs | None = None,
+    ) -> None:
         self._initial = batch_size
         self._largest = profiles.max_batch_sizes.get(model, 0)
-        self._doubles = mode == "gns"
+        self._doubles = mode == "gns" and schedule is None
         # Positions are values of e: the step is in force from that e on.
         self._positions: Sequence[int] = ()
         self._sizes: Sequence[int] = ()
+        if schedule is not None:
+            self._positions = [finished + 1 for finished in accumulate(epochs for _, epochs in schedule[:-1])]
+            self._sizes = [size for size, _ in schedule[1:]]
+            return
         if mode == "static" or batch_size >= self._largest:
             return
         if mode == "gns":

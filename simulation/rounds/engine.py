@@ -113,7 +113,7 @@ class _Run:
         self, trace: Trace, policy: RoundPolicy, cluster: RoundCluster, rules: RoundRules, *, record: bool
     ) -> None:
         self.trace, self.policy, self.cluster, self.rules, self.record = trace, policy, cluster, rules, record
-        self.jobs = admit_jobs(trace, cluster)
+        self.jobs = admit_jobs(trace, cluster, follow_schedules=rules.follow_schedules)
         self.exclusive_s = exclusive_s(trace, cluster.fastest())
         # The limit of overrun counts the slowest type, so that slow GPUs do not end a job.
         longest_s = exclusive_s(trace, cluster.slowest()) if len(cluster.types) > 1 else self.exclusive_s

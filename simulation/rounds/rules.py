@@ -30,6 +30,10 @@ class RoundRules:
     backfill_new : bool
         Whether idle GPUs also go to jobs that arrived after the policy last set shares. In the released simulator
         these jobs wait for the next call.
+    follow_schedules : bool
+        Whether jobs change their batch sizes as the trace's `schedule` states, whatever their mode, which only
+        predictors read then. By default the profiles' rules of their modes decide, and a schedule states the exclusive
+        time alone.
     most_rounds : int
         Number of rounds after which the simulation stops with an error, since a policy may never run some job.
 
@@ -46,6 +50,7 @@ class RoundRules:
     stalled_rounds: int = 5
     plan_ahead: bool = False
     backfill_new: bool = False
+    follow_schedules: bool = False
     most_rounds: int = 200_000
 
     def __post_init__(self) -> None:
@@ -57,4 +62,4 @@ class RoundRules:
         if self.overrun is not None:
             store_checked(self, as_real, "overrun", above=0.0)
         store_checked(self, as_integer, "stalled_rounds", "most_rounds", minimum=1)
-        store_checked(self, as_flag, "plan_ahead", "backfill_new")
+        store_checked(self, as_flag, "plan_ahead", "backfill_new", "follow_schedules")

@@ -294,6 +294,46 @@ def test_accordion_returns_in_critical_epochs_and_the_oracle_knows():
     assert first.epoch_s == {10: 10.0, 40: 3.0}
 
 
+def scheduled(runs, mode="static") -> Trace:
+    """One job with a schedule of its own."""
+    return Trace(
+        job_id=["a"],
+        model=["m"],
+        batch_size=[10],
+        gang_gpus=[1],
+        mode=[mode],
+        total_steps=[10 * sum(epochs for _, epochs in runs)],
+        arrival_s=[0.0],
+        schedule=[runs],
+    )
+
+
+@pytest.mark.parametrize("mode", ["static", "gns", "accordion"])
+def test_jobs_follow_the_schedule_of_the_trace_where_the_rule_says_so(mode):
+    runs = ((10, 5), (40, 9), (20, 16))  # sizes that rise and fall, which no rule of a mode gives
+    policy = Fixed(everybody)
+    rules = RoundRules(round_s=10.0, follow_schedules=True)
+    run = simulate_rounds(scheduled(runs, mode), policy, gpus=1, profiles=profiles(), rules=rules)
+    assert [size for size, _ in itertools.groupby(run.runs["batch_size"])] == [10, 40, 20]
+    # One epoch a round at first. The sixth round, in epoch 5, requests 40, and the seventh is the last at 10.
+    assert run.runs["batch_size"].tolist()[:8] == [10] * 7 + [40]
+    # Epochs take 10, 3 and 5 s: as the oracle sees it, without the delay.
+    first = policy.states[0][1][0]
+    assert first.future == ((10, 5.0), (40, 9.0), (20, 16.0))
+    assert [first.epoch_s[size] for size, _ in runs] == [10.0, 3.0, 5.0]
+
+
+def test_a_schedule_states_the_exclusive_time_alone_by_default():
+    runs = ((10, 5), (40, 15))
+    run = simulate_rounds(scheduled(runs), Fixed(everybody), gpus=1, profiles=profiles())
+    assert set(run.runs["batch_size"]) == {10}
+    rules = RoundRules(follow_schedules=True)
+    with pytest.raises(InvalidInput, match="follow_schedules"):
+        simulate_rounds(trace([1]), Never(), gpus=1, profiles=profiles(), rules=rules)
+    with pytest.raises(InvalidInput, match="no throughput"):
+        simulate_rounds(scheduled(((10, 5), (30, 15))), Never(), gpus=1, profiles=profiles(), rules=rules)
+
+
 def test_oracle_and_engine_agree_but_for_the_delay():
     builtin = Profiles.builtin()
     for seed in range(3):
@@ -394,6 +434,7 @@ def test_a_policy_that_never_ends_is_given_up():
         ("stalled_rounds", 2.5),
         ("plan_ahead", 1),
         ("backfill_new", "no"),
+        ("follow_schedules", 1),
         ("most_rounds", 0),
     ],
 )

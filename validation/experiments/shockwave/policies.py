@@ -22,19 +22,18 @@ FAIR_RIVALS = ("themis", "gavel", "allox", "gandiva-fair")
 MAKERS = {name: named(name) for name in RIVALS}
 
 
-def relative(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+def relative(rows: Sequence[Mapping[str, Any]], shown: Sequence[str] = SHOWN) -> dict[str, dict[str, float]]:
     """Return every figure over Shockwave's, by policy; not a number where Shockwave's is 0."""
     own = next(row for row in rows if row["policy"] == "shockwave")
     return {
-        row["policy"]: {name: row[name] / own[name] if own[name] else float("nan") for name in SHOWN} for row in rows
+        row["policy"]: {name: row[name] / own[name] if own[name] else float("nan") for name in shown} for row in rows
     }
 
 
-def bars_of(rows: Sequence[Mapping[str, Any]], title: str) -> Bars:
-    """Return the bars relative to Shockwave."""
-    ratios = relative(rows)
-    series = {name: [values[measure] for measure in SHOWN] for name, values in ratios.items()}
-    return Bars(title=title, y_axis="over Shockwave's", groups=SHOWN, series=series, reference=1.0)
+def bars_of(rows: Sequence[Mapping[str, Any]], title: str, shown: Sequence[str] = SHOWN) -> Bars:
+    """Return the bars relative to Shockwave, one group for each of the columns `shown`."""
+    series = {name: [values[measure] for measure in shown] for name, values in relative(rows, shown).items()}
+    return Bars(title=title, y_axis="over Shockwave's", groups=shown, series=series, reference=1.0)
 
 
 def comparison_claims(rows: Sequence[Mapping[str, Any]]) -> tuple[PaperClaim, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,12 +38,13 @@ RIVALS = ("shockwave", "ossp", "themis", "gavel", "allox", "mst", "gandiva-fair"
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationCase:
-    """One simulation: a workload, a cluster, and the function that makes a fresh policy for the run."""
+    """One simulation: a workload, a cluster, the function that makes a fresh policy for the run, and the rules."""
 
     trace: Trace
     gpus: int
     policy: Callable[[], RoundPolicy]
     profiles: Profiles | None = None
+    rules: RoundRules = field(default_factory=RoundRules)
 
 
 def named(name: str, /, **options: Any) -> Callable[[], RoundPolicy]:
@@ -80,7 +81,7 @@ def run_cases(cases: Mapping[Any, SimulationCase], on_step: OnStep | None) -> di
 
         profiles = Profiles.builtin() if case.profiles is None else case.profiles
         results[key] = simulate_rounds(
-            case.trace, case.policy(), gpus=case.gpus, profiles=profiles, rules=RoundRules(), on_round=on_round
+            case.trace, case.policy(), gpus=case.gpus, profiles=profiles, rules=case.rules, on_round=on_round
         )
         before += len(case.trace)
     if on_step is not None:

@@ -265,7 +265,7 @@ def test_stairs_go_right_before_they_go_up():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", [name for name in FIGURES if name != "17"])
+@pytest.mark.parametrize("name", [name for name in FIGURES if name not in ("11", "14", "17")])  # these need data
 def test_every_experiment_runs_small_and_reports(name):
     steps = []
     outcome = FIGURES[name].run(replace(SMALL, on_step=lambda done, total: steps.append((done, total))))
@@ -357,7 +357,7 @@ def test_the_command_prints_json_and_writes_a_page(capsys, tmp_path):
 
 
 def test_the_command_says_what_is_wrong_and_what_is_skipped(capsys):
-    assert run(["bench", "shockwave", "--figure", "3"]) == 2
+    assert run(["bench", "shockwave", "--figure", "6"]) == 2
     assert "table1" in capsys.readouterr().err
     assert run(["bench", "shockwave", "--figure", "17"]) == 0
     assert "skipped: needs the shared data" in capsys.readouterr().out
