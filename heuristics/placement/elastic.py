@@ -75,7 +75,8 @@ class ElasticPolicy(ABC):
     restart_s : float
         Seconds that the policy expects of a restart; give the engine's rule the same value.
     growth : float
-        A job gets at most so many times the largest number of GPUs that it has had, and at least one.
+        A job gets at most so many times the largest number of GPUs that it has had, and at first its `min_gpus`, 1 by
+        default. It never gets fewer.
     backend : str
         Backend of the solves.
     rel_gap : float
@@ -159,10 +160,10 @@ class ElasticPolicy(ABC):
 
     def _solve(self, state: PlacementState, speeds: ModelSpeeds, jobs: list[PlacementJob]) -> GoodputPlan:
         gpus = state.cluster.gpus
-        most = [min(gpus, max(1, int(self.growth * self._most.get(job.trace_index, 0)))) for job in jobs]
+        most = [min(gpus, max(job.min_gpus, int(self.growth * self._most.get(job.trace_index, 0)))) for job in jobs]
         goodputs = np.zeros((len(jobs), max(most) + 1))
         for row, (job, limit) in enumerate(zip(jobs, most, strict=True)):
-            for count in range(1, limit + 1):
+            for count in range(job.min_gpus, limit + 1):
                 best = self._best(state, speeds, job.model, count)
                 goodputs[row, count] = 0.0 if best is None else best.goodput
         current = np.array([[0, len(job.gpu_ids)] for job in jobs])

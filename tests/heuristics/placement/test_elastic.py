@@ -1,5 +1,6 @@
 """Pollux and Sia on the placement engine: allocations with gaps, growth by steps, restarts, and what they need."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -108,6 +109,14 @@ def test_more_jobs_than_gpus_wait_and_all_end():
     assert (result.ended_by == "completed").all()
     assert result.levels.gpus_busy.max() <= 2
     assert result.levels.waiting.max() >= 4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_job_never_has_fewer_gpus_than_it_can_run_on(name):
+    trace = replace(drawn(3), gang_gpus=[4] * 12, min_gpus=[1, 2, 3, 4] * 3)
+    stretches = simulated(name, trace).stretches
+    assert (stretches.gpus >= trace.min_gpus[stretches.trace_index]).all()
+    assert (stretches.gpus == trace.min_gpus[stretches.trace_index]).any()
 
 
 def test_speeds_without_models_are_refused():
