@@ -228,28 +228,34 @@ class GandivaPolicy:
     def _apply(self, state: PlacementState, chosen: Mapping[Machine, list[Unit]]) -> Iterator[Action]:
         """Stop, shrink, move and start jobs, so that the chosen units and the spread jobs run where they are put."""
         jobs = self._jobs
-        put = jobs.put
         for machine, units in chosen.items():
-            for unit in machine.ring:
-                for job in unit.jobs:
-                    joins = job is not unit.jobs[0] and job.trace_index in put and unit.jobs[0].trace_index not in put
-                    if job.run is not None and (joins or unit not in units):
-                        yield Stop(job.trace_index)
-            here = [*machine.parts, *(job.trace_index for unit in machine.ring for job in unit.jobs)]
-            for unit in machine.ring if any(index in put for index in here) else ():
-                first = unit.jobs[0]
-                if first.trace_index not in put and len(first.gpu_ids) > first.gang_gpus:
-                    yield Move(first.trace_index, first.gpu_ids[: first.gang_gpus])
-        for job in put.values():
+            yield from self._make_room(machine, units)
+        # A job migrates at most once in a call, so that in this order each finds the GPUs that it needs.
+        for job in jobs.put.values():
             if job.run is not None:
                 yield Move(job.trace_index, self._gpus_for(state, job))
-        started = [job for index, job in put.items() if index in jobs.spread and job.run is None]
         running = [unit for units in chosen.values() for unit in units]
+        started = [job for index, job in jobs.put.items() if index in jobs.spread and job.run is None]
         started += [unit.jobs[0] for unit in running if not unit.running]
         for job in sorted(started, key=lambda job: job.trace_index):
             yield Start(job.trace_index, self._gpus_for(state, job))
         for job in (job for unit in running for job in unit.jobs[1:] if job.run is None):
             yield Start(job.trace_index, self._gpus_for(state, job))
+
+    def _make_room(self, machine: Machine, units: list[Unit]) -> Iterator[Action]:
+        """Stop the jobs of a machine that do not go on where they are, and shrink grown ones if a job is put on it."""
+        put = self._jobs.put
+        for unit in machine.ring:
+            first = unit.jobs[0]
+            for job in unit.jobs:
+                joins = job is not first and job.trace_index in put and first.trace_index not in put
+                if job.run is not None and (joins or unit not in units):
+                    yield Stop(job.trace_index)
+        here = [*machine.parts, *(job.trace_index for unit in machine.ring for job in unit.jobs)]
+        if any(index in put for index in here):
+            for first in (unit.jobs[0] for unit in machine.ring):
+                if first.trace_index not in put and len(first.gpu_ids) > first.gang_gpus:
+                    yield Move(first.trace_index, first.gpu_ids[: first.gang_gpus])
 
     def _gpus_for(self, state: PlacementState, job: PlacementJob) -> tuple[int, ...]:
         """Return the GPUs of a job's partner, or the first on its machines that nobody else holds."""
