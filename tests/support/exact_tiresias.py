@@ -1,6 +1,7 @@
 """Tiresias in exact fractions for `exact_placement`: slow, and written from docs/placement-policies.md alone."""
 
 import math
+from collections import Counter
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -32,6 +33,7 @@ class ExactTiresias:
 
     def __init__(self, thresholds, promote, skew, skew_threshold, service=None):
         self.thresholds, self.promote, self.service = thresholds, promote, service
+        self.promotions = Counter()
         self.skewed = {model for model in skew if skew[model] > skew_threshold}
         self.facts, self.wake_s = {}, math.inf
 
@@ -54,6 +56,11 @@ class ExactTiresias:
             self.wake_s = next_s
             yield Wake(next_s)
 
+    @property
+    def amplification(self):
+        """Factor by which a rounding error of a time can grow in a run: `promote` for each promotion of a job."""
+        return max(1, self.promote or 0) ** max(self.promotions.values(), default=0)
+
     def change_s(self, state, job):
         """Time at which the job changes its queue if it runs or waits on; inf if it does not."""
         fact = self.facts[job.trace_index]
@@ -73,6 +80,7 @@ class ExactTiresias:
                 fact.queue += 1
             else:
                 fact.queue, fact.gpu_s, fact.run_s, fact.waited_s = 0, job.gpu_s, job.run_s, Fraction(0)
+                self.promotions[job.trace_index] += 1
             self.rank(job, fact)
             changed = True
         return changed

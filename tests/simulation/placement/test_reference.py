@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import count
 from random import Random
 
 import exact_gandiva
@@ -290,13 +291,21 @@ CASES = {"gandiva": CrowdedCase}
 @pytest.mark.parametrize("name", POLICIES)
 def test_policies_agree_with_the_reference(name):
     tested, plain, fields = POLICIES[name]
-    for number in range(cases()):
+    compared = 0
+    for number in count():
         case = CASES.get(name, Case)(f"{name} {number}")
         options = {field: getattr(case, field) for field in fields}
         # Durations are known on gangs alone, on which adaptive jobs do not stay.
         durations = number % 2 and not options.get("adaptive")
-        found = case.engine(tested(**options), durations)
-        assert_same(found, case.reference(plain(**options)))
+        found, reference = case.engine(tested(**options), durations), plain(**options)
+        wanted = case.reference(reference)
+        if getattr(reference, "amplification", 1) > 10**12:
+            continue  # the rounding errors of the engine's floats would grow to seconds
+        assert_same(found, wanted)
+        compared += 1
+        if compared == cases():
+            break
+    assert number < 1.1 * cases()
 
 
 def test_random_actions_agree_with_the_reference():
