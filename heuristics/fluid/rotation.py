@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 
 # Shares of a turn that differ by no more end at one time.
 _SAME = 1e-9
+# Fractions that miss a whole GPU by no more make it up.
+_SLACK_GPUS = 1e-6
 
 
 class Rotation:
@@ -36,7 +38,7 @@ class Rotation:
         circle = [(index, fraction) for index, fraction in fractions if fraction > 0.0]
         self._circle = circle[1:] + circle[:1]
         length = sum(fraction for _, fraction in circle)
-        whole_gpus = math.floor(length)
+        whole_gpus = math.floor(length + _SLACK_GPUS)
         self._places, self._left = [], []
         for gpu in range(whole_gpus):
             at, end, place = gpu * (length / whole_gpus), self._circle[0][1], 0

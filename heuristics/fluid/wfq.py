@@ -9,8 +9,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
-
 from ...formulations.checks import as_flag, as_real, store_checked
 from ...formulations.errors import InvalidInput
 from ...formulations.search.wfq_config import WfqConfig
@@ -52,14 +50,6 @@ def queue_gpus(gpus: int, weights: Sequence[Fraction], demands: Sequence[int]) -
             break
         shares = [rest * share / total for share in shares]
     return given
-
-
-def cap_gpus(job: FluidJob, level: float) -> int:
-    """Return the GPUs up to which the speedup per GPU stays at least `level`: the first that falls below ends it."""
-    for gpus in range(1, job.max_gpus + 1):
-        if job.speedups[gpus] / gpus < level:
-            return gpus - 1
-    return job.max_gpus
 
 
 @dataclass(kw_only=True, eq=False)
@@ -106,9 +96,9 @@ class WfqPolicy:
         return FluidRule(
             code=FluidCode.WFQ_INTEGRAL if self.integral else FluidCode.WFQ,
             timer_s=self.quantum_s if self.integral else math.inf,
-            thresholds=np.array(self._config.thresholds),
-            weights=np.array([float(weight) for weight in self._config.weights]),
-            caps=np.array(self._levels),
+            thresholds=tuple(self._config.thresholds),
+            weights=tuple(self._config.weights),
+            caps=self._levels,
         )
 
     def allocate(self, state: FluidState) -> Mapping[int, float]:
@@ -150,7 +140,7 @@ class WfqPolicy:
             return math.inf
         needs_s = 0.0
         for each in ahead:
-            speed = each.least_speed(min(share, cap_gpus(each, self._config.zeta)))
+            speed = each.least_speed(min(share, each.capped_gpus(self._config.zeta)))
             needs_s += each.remaining_s / speed if speed > 0.0 else math.inf
         return state.time_s + needs_s
 
@@ -172,7 +162,7 @@ class WfqPolicy:
         for level in self._levels:
             rest = gpus
             for job in jobs:
-                shares[job.trace_index] = min(rest, float(cap_gpus(job, level)))
+                shares[job.trace_index] = min(rest, float(job.capped_gpus(level)))
                 rest -= shares[job.trace_index]
             if rest <= 0.0:
                 return

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
-
 import numpy as np
 
-from ...formulations.arrays import Floats
 from ...formulations.checks import as_flag
 from ...formulations.errors import EquipoiseError, InvalidInput
 from ..cluster import Cluster
@@ -20,7 +17,7 @@ from .clock import Clock
 from .job import fluid_jobs
 from .policy import FluidPolicy
 from .prediction import next_event, predict_completion
-from .result import FluidResult
+from .result import RECORDS, FluidResult, fluid_result
 from .rules import FluidRules
 from .speedups import Speedups
 from .state import FluidState
@@ -37,6 +34,7 @@ def simulate_fluid(
     rules: FluidRules | None = None,
     on_event: OnStep | None = None,
     record: bool = True,
+    compiled: bool | None = None,
 ) -> FluidResult:
     """Run a trace to its end under a policy that divides GPUs.
 
@@ -52,9 +50,14 @@ def simulate_fluid(
         Speedups of the trace's models.
     rules : FluidRules, optional
     on_event : callable, optional
-        Callback after each event with (event, time_s, jobs ended, jobs in all).
+        Callback after each event, or batch of events of the compiled loops, with (event, time_s, jobs ended, jobs in
+        all).
     record : bool
         Whether to record how many GPUs each job held when (`stretches`).
+    compiled : bool, optional
+        Whether compiled loops follow the policy's `rule`, or the plain Python reference calls the policy. By default
+        the loops run where there is a rule. They agree within a microsecond; the calls of a policy are recorded by the
+        reference only.
 
     Raises
     ------
@@ -88,8 +91,16 @@ def simulate_fluid(
     if len(wide):
         why = "the fluid engine divides GPUs down to any fraction"
         raise trace.locate(InvalidInput("min_gpus", int(trace.min_gpus[wide[0]]), why, index=int(wide[0])))
-    run = _Run(trace, policy, found, speedups, rules or FluidRules(), as_flag("record", record))
-    return play(run, len(trace), on_event)
+    rule = policy.rule if compiled is None or as_flag("compiled", compiled) else None
+    if compiled and rule is None:
+        raise InvalidInput("compiled", compiled, f"policy {policy.name} has no rule that the compiled loops know")
+    arguments = trace, policy, found, speedups, rules or FluidRules(), as_flag("record", record)
+    if rule is None:
+        return play(_Run(*arguments), len(trace), on_event)
+    # Loading numba takes a second, which the reference does not need.
+    from .compiled import CompiledRun
+
+    return play(CompiledRun(*arguments, rule), len(trace), on_event)
 
 
 def run_fluid(
@@ -108,12 +119,6 @@ def run_fluid(
     )
 
 
-def size_factors(trace: Trace, rules: FluidRules) -> Floats:
-    """Return the estimated size of each job over its true size, shape (N,), in the order of the trace."""
-    share = rules.size_error_pct / 100.0
-    return 1.0 + np.random.default_rng(rules.seed).uniform(-share, share, len(trace))
-
-
 class _Run:
     """State of a simulation in progress: `step` processes the next event and calls the policy once."""
 
@@ -121,9 +126,8 @@ class _Run:
         self, trace: Trace, policy: FluidPolicy, cluster: Cluster, speedups: Speedups, rules: FluidRules, record: bool
     ) -> None:
         self.trace, self.policy, self.cluster, self.rules = trace, policy, cluster, rules
-        clock = Clock(rules.microseconds)
-        self.jobs = fluid_jobs(trace, speedups, size_factors(trace, rules), clock)
-        self.state = FluidState(cluster.gpus, clock, rules.preemption_s)
+        self.jobs = fluid_jobs(trace, speedups, rules)
+        self.state = FluidState(cluster.gpus, Clock(rules.microseconds), rules.preemption_s)
         self.arrived = self.ended = self.steps = 0
         self.calls = CallLog()
         # Start of each interval between events, with the GPUs and jobs in it.
@@ -178,43 +182,31 @@ class _Run:
         """Return the result up to the last event."""
         now_s = self.state.time_s
         jobs = sorted(self.jobs, key=lambda job: job.trace_index)
-
-        def column(name: str, kind: type = float) -> Any:
-            return np.array([getattr(job, name) for job in jobs], dtype=kind)
-
-        end_s, arrival_s = column("end_s"), column("arrival_s")
-        span_s = np.fmin(end_s, now_s) - arrival_s
+        end_s = np.array([job.end_s for job in jobs])
+        span_s = np.fmin(end_s, now_s) - [job.arrival_s for job in jobs]
+        seen_s = np.array([job.seen_s for job in jobs])
         # Contention by time is that of the arrival for a job that takes no time.
-        mean = np.divide(column("seen_s"), span_s, out=np.ones(len(jobs)), where=span_s > 0.0)
+        mean = np.divide(seen_s, span_s, out=np.ones(len(jobs)), where=span_s > 0.0)
         rows = [
             (start_s, until_s, busy, running, waiting)
             for (start_s, busy, running, waiting), (until_s, *_) in pairwise([*self.levels, (now_s, 0.0, 0, 0)])
         ]
-        predicted = np.array([self.predicted.get(job.trace_index, (math.nan, math.nan)) for job in jobs])
-        return FluidResult(
-            engine="fluid",
-            policy=str(self.policy.name),
-            trace=self.trace,
-            cluster=self.cluster,
-            rules=self.rules,
-            start_s=column("start_s"),
-            end_s=end_s,
-            run_s=column("run_s"),
-            gpu_s=column("gpu_s"),
-            exclusive_s=np.array([job._size_s / job.speedups[-1] for job in jobs]),
-            restarts=column("restarts", int),
-            ended_by=np.array(["" if math.isnan(job.end_s) else "completed" for job in jobs]),
+        predicted = [self.predicted.get(job.trace_index, (math.nan, math.nan)) for job in jobs]
+        columns = {name: [getattr(job, name) for job in jobs] for name in RECORDS}
+        return fluid_result(
+            self.trace,
+            self.policy,
+            self.cluster,
+            self.rules,
+            jobs,
+            {
+                **columns,
+                "contention": [job._seen / max(1, job._events) for job in jobs],
+                "mean_contention": mean,
+                "predicted_end_s": [end for end, _ in predicted],
+                "bound_s": [bound for _, bound in predicted],
+            },
             levels=Levels.of([row for row in rows if row[1] > row[0]]),
             stretches=None if self.stretches is None else self.stretches.stretches(now_s),
-            solve_rows=tuple(self.calls.records),
-            size_s=column("_size_s"),
-            max_gpus=column("max_gpus", int),
-            contention=np.array([max(1.0, job._seen / max(1, job._events)) for job in jobs]),
-            mean_contention=np.maximum(1.0, mean),
-            preemptions=column("preemptions", int),
-            cuts=column("cuts", int),
-            predicted_end_s=predicted[:, 0],
-            bound_s=predicted[:, 1],
+            calls=tuple(self.calls.records),
         )
-
-

@@ -6,13 +6,17 @@ import copy
 import math
 from collections.abc import Sequence
 
-from ...formulations.arrays import Floats
+import numpy as np
+
 from ..traces.trace import Trace
 from .clock import Clock
+from .rules import FluidRules
 from .speedups import Speedups
 
 # A job whose GPUs fall by no more than this has not been cut: fractions carry rounding errors.
 CUT_GPUS = 1e-9
+# A job with no more than this share of its size left ends: progress carries rounding errors.
+DONE = 1e-12
 
 
 class FluidJob:
@@ -32,6 +36,8 @@ class FluidJob:
         s(0), s(1), ..., s(d).
     size_s : float
         Estimated size at arrival (S).
+    true_size_s : float
+        True size, for the engine alone.
     gpus : float
         GPUs that it holds.
     """
@@ -51,7 +57,7 @@ class FluidJob:
         self.size_s = size_s * factor
         self.gpus = 0.0
         self._arrival, self._work_s, self._factor = arrival, size_s, factor
-        self._size_s, self._known_s = size_s, self.size_s  # of the true size, and from which attained service counts
+        self.true_size_s, self._known_s = size_s, self.size_s  # attained service counts from the second
         self._rate = self._pause_s = 0.0
         self._seen = self._events = 0
         # Records of the result.
@@ -75,6 +81,11 @@ class FluidJob:
         return self._known_s - self.remaining_s
 
     @property
+    def exclusive_s(self) -> float:
+        """True run time alone on the maximum demand, in seconds."""
+        return self.true_size_s / self.speedups[-1]
+
+    @property
     def contention(self) -> float:
         """Mean number of jobs in the system at the events since its arrival, this one included."""
         return self._seen / self._events
@@ -91,6 +102,13 @@ class FluidJob:
     def least_speed(self, gpus: float) -> float:
         """Return the least speedup on `gpus` or more GPUs, up to the maximum: for tables that fall somewhere."""
         return min(self.speed(gpus), *self.speedups[math.ceil(min(gpus, self.max_gpus)) :])
+
+    def capped_gpus(self, level: float) -> int:
+        """Return the GPUs up to which the speedup per GPU stays at least `level`: the first that falls below ends it."""
+        for gpus in range(1, self.max_gpus + 1):
+            if self.speedups[gpus] / gpus < level:
+                return gpus - 1
+        return self.max_gpus
 
     def _progress(self, span_s: float, present: int) -> None:
         """Run for a span in which so many jobs were in the system."""
@@ -121,7 +139,7 @@ class FluidJob:
 
     def _needs_s(self) -> float:
         """Return the seconds until the job ends on its GPUs; infinity if it does not."""
-        if self._work_s == 0.0:
+        if self._work_s <= DONE * self.true_size_s:
             return 0.0
         return self._pause_s + self._work_s / self._rate if self._rate > 0.0 else math.inf
 
@@ -133,18 +151,18 @@ class FluidJob:
         return twin
 
 
-def fluid_jobs(trace: Trace, speedups: Speedups, factors: Floats, clock: Clock) -> list[FluidJob]:
-    """Return the jobs of a trace in order of arrival, ties by id."""
-    sizes_s = speedups.sizes_s(trace).tolist()
-    order = sorted(range(len(trace)), key=trace.arrival_rank)
+def fluid_jobs(trace: Trace, speedups: Speedups, rules: FluidRules) -> list[FluidJob]:
+    """Return the jobs of a trace in order of arrival, ties by id; sizes are estimated with the rules' error."""
+    sizes_s, clock = speedups.sizes_s(trace).tolist(), Clock(rules.microseconds)
+    share = rules.size_error_pct / 100.0
+    factors = 1.0 + np.random.default_rng(rules.seed).uniform(-share, share, len(trace))
     curves: dict[tuple[str, int], tuple[float, ...]] = {}
     jobs = []
-    for rank, index in enumerate(order):
+    for rank, index in enumerate(sorted(range(len(trace)), key=trace.arrival_rank)):
         key = trace.model[index], int(trace.gang_gpus[index])
         if key not in curves:
-            curves[key] = tuple(speedups.curve(*key).tolist())
+            curves[key] = tuple(speedups.curve_of(trace, index).tolist())
         arrival = clock.ticks(float(trace.arrival_s[index]))
-        jobs.append(
-            FluidJob(index, rank, arrival, clock.seconds(arrival), sizes_s[index], curves[key], float(factors[index]))
-        )
+        factor, arrival_s = float(factors[index]), clock.seconds(arrival)
+        jobs.append(FluidJob(index, rank, arrival, arrival_s, sizes_s[index], curves[key], factor))
     return jobs

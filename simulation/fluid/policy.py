@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
+from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
-
-import numpy as np
-
-from ...formulations.arrays import Floats
 
 if TYPE_CHECKING:
     from .job import FluidJob
@@ -40,17 +38,19 @@ class FluidRule:
     code : FluidCode
     timer_s : float
         Lease of Themis, or quantum of the integral WFQ.
-    thresholds, weights : ndarray of float, shape (Q,)
-        Upper ends of the queues' sizes, the last one infinite, and the queues' weights, for WFQ.
-    caps : ndarray of float, shape (K,)
+    thresholds : tuple of float, length Q
+        Largest size of each queue of WFQ, the last one infinite.
+    weights : tuple of Fraction, length Q
+        Weights of these queues.
+    caps : tuple of float, length K
         Cap levels of WFQ in the order in which they are tried; the last one caps nothing.
     """
 
     code: FluidCode
-    timer_s: float = np.inf
-    thresholds: Floats = field(default_factory=lambda: np.array([np.inf]))
-    weights: Floats = field(default_factory=lambda: np.ones(1))
-    caps: Floats = field(default_factory=lambda: np.zeros(1))
+    timer_s: float = math.inf
+    thresholds: tuple[float, ...] = (math.inf,)
+    weights: tuple[Fraction, ...] = (Fraction(1),)
+    caps: tuple[float, ...] = (0.0,)
 
 
 class FluidPolicy(Protocol):
@@ -67,7 +67,7 @@ class FluidPolicy(Protocol):
 
     @property
     def rule(self) -> FluidRule | None:
-        """Rule that the compiled loops follow."""
+        """Rule that the compiled loops follow; a subclass that changes the methods below changes it too."""
         ...
 
     def allocate(self, state: FluidState) -> Mapping[int, float]:

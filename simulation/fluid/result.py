@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +11,13 @@ from numpy.typing import ArrayLike
 
 from ...formulations.arrays import Floats, Indices
 from ...formulations.checks import as_real, as_reals, same_length
+from ..cluster import Cluster
+from ..decision import CallRecord
 from ..results.result import SimulationResult
+from ..results.timeline import Levels, Stretches
+from ..traces.trace import Trace
+from .job import FluidJob
+from .policy import FluidPolicy
 from .rules import FluidRules
 
 
@@ -31,6 +37,10 @@ def fair_s(size_s: ArrayLike, contention: ArrayLike, max_gpus: ArrayLike, *, gpu
     demands = as_reals("max_gpus", max_gpus, minimum=1.0)
     same_length(contention=jobs, max_gpus=demands, size_s=sizes_s)
     return np.asarray(sizes_s / np.minimum(as_real("gpus", gpus, minimum=1.0) / jobs, demands))
+
+
+#: Records of each job that both forms of the engine keep under the names of the result.
+RECORDS = ("start_s", "end_s", "run_s", "gpu_s", "restarts", "preemptions", "cuts")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -131,3 +141,38 @@ class FluidResult(SimulationResult):
             own["avg_error_pct"] = float(error_pct.mean())
             own["p99_error_pct"] = float(np.percentile(error_pct, 99.0))
         return {**common, **own}
+
+
+def fluid_result(
+    trace: Trace,
+    policy: FluidPolicy,
+    cluster: Cluster,
+    rules: FluidRules,
+    jobs: Sequence[FluidJob],
+    columns: Mapping[str, ArrayLike],
+    *,
+    levels: Levels,
+    stretches: Stretches | None,
+    calls: tuple[CallRecord, ...] = (),
+) -> FluidResult:
+    """Return the result of a run; `jobs` and the columns of records are in the order of the trace."""
+    found = {name: np.array(column) for name, column in columns.items()}
+    # Jobs that have not arrived have seen no event.
+    found["contention"], found["mean_contention"] = (
+        np.maximum(1.0, found[name]) for name in ("contention", "mean_contention")
+    )
+    return FluidResult(
+        engine="fluid",
+        policy=str(policy.name),
+        trace=trace,
+        cluster=cluster,
+        rules=rules,
+        exclusive_s=np.array([job.exclusive_s for job in jobs]),
+        ended_by=np.where(np.isnan(found["end_s"]), "", "completed"),
+        levels=levels,
+        stretches=stretches,
+        solve_rows=calls,
+        size_s=np.array([job.true_size_s for job in jobs]),
+        max_gpus=np.array([job.max_gpus for job in jobs]),
+        **found,
+    )

@@ -119,17 +119,11 @@ class Speedups:
             raise InvalidInput("model", model, f"{nearest_hint(model, self.tables)}it has no speedups")
         return np.concatenate(([0.0], table if gpus is None else table[:gpus]))
 
-    def max_gpus(self, trace: Trace) -> list[int]:
-        """Return the maximum demand of each job: its `gang_gpus`, or the last GPU of its model's table if that is less.
-
-        InvalidInput names the first job whose model has no table.
-        """
-        return [len(self._curve_of(trace, index)) - 1 for index in range(len(trace))]
-
     def sizes_s(self, trace: Trace) -> Floats:
         """Return the exact run time of each job on one GPU, shape (N,).
 
-        It is `size_s` of the trace, or else `duration_s` times the speedup at the maximum demand.
+        It is `size_s` of the trace, or else `duration_s` times the speedup at the maximum demand: `gang_gpus`, or the
+        last GPU of the model's table if that is less.
 
         Raises
         ------
@@ -140,9 +134,10 @@ class Speedups:
             return trace.size_s
         if trace.duration_s is None:
             raise InvalidInput("size_s", None, "the trace must have size_s or duration_s")
-        return trace.duration_s * [self._curve_of(trace, index)[-1] for index in range(len(trace))]
+        return trace.duration_s * [self.curve_of(trace, index)[-1] for index in range(len(trace))]
 
-    def _curve_of(self, trace: Trace, index: int) -> Floats:
+    def curve_of(self, trace: Trace, index: int) -> Floats:
+        """Return s(0), ..., s(d) of a job; InvalidInput names the job if its model has no table."""
         try:
             return self.curve(trace.model[index], int(trace.gang_gpus[index]))
         except InvalidInput as error:
