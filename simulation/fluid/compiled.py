@@ -169,20 +169,17 @@ class CompiledRun:
     def _stretches(self) -> Stretches:
         """Return the stretches between the changes of each job's GPUs."""
         log = np.concatenate(self.logged) if self.logged else np.zeros(0, CHANGE)
-        order = np.argsort(log["job"], kind="stable")
-        log = log[order]
+        log = log[np.argsort(log["job"], kind="stable")]
         last = np.append(log["job"][1:] != log["job"][:-1], True)[: len(log)]
         trace_index = np.array([job.trace_index for job in self.jobs])[log["job"]]
         # A job gives up its GPUs when it ends, which is no change of the policy's.
         left_s = np.fmin(self.arrays["end_s"], self.time_s)[log["job"]]
         end_s = np.where(last, left_s, np.append(log["time_s"][1:], 0.0)[: len(log)])
-        kept = (log["gpus"] > 0.0) & (log["time_s"] < self.time_s)
-        chosen = np.flatnonzero(kept)
-        chosen = chosen[np.argsort(order[chosen], kind="stable")]
+        chosen = (log["gpus"] > 0.0) & (log["time_s"] < self.time_s)
         return Stretches(
             trace_index=trace_index[chosen],
             start_s=log["time_s"][chosen],
             end_s=end_s[chosen],
             gpus=log["gpus"][chosen],
-            gpu_type=np.zeros(len(chosen), np.int64),
+            gpu_type=np.zeros(int(chosen.sum()), np.int64),
         )

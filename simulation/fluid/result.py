@@ -170,9 +170,17 @@ def fluid_result(
         exclusive_s=np.array([job.exclusive_s for job in jobs]),
         ended_by=np.where(np.isnan(found["end_s"]), "", "completed"),
         levels=levels,
-        stretches=stretches,
+        stretches=None if stretches is None else _ordered(stretches),
         solve_rows=calls,
         size_s=np.array([job.true_size_s for job in jobs]),
         max_gpus=np.array([job.max_gpus for job in jobs]),
         **found,
     )
+
+
+def _ordered(stretches: Stretches) -> Stretches:
+    """Return the stretches that take time, by start and then by trace index."""
+    order = np.lexsort((stretches.trace_index, stretches.start_s))
+    order = order[stretches.end_s[order] > stretches.start_s[order]]
+    names = ("trace_index", "start_s", "end_s", "gpus", "gpu_type")
+    return Stretches(**{name: getattr(stretches, name)[order] for name in names})
