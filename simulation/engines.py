@@ -128,6 +128,26 @@ _OWN = (
         ),
         options=("--machines", "--gpus-per-machine", "--racks", "--speeds", "--models", "--interference"),
     ),
+    Engine(
+        name="fluid",
+        summary="jobs hold fractions of GPUs, divided anew at each arrival and end",
+        module=".fluid.engine",
+        run="run_fluid",
+        rules="FluidRules",
+        sentence="with {rules.preemption_s:g} s for a preemption",
+        headlines=(
+            *HEADLINES,
+            Headline("avg_unfairness", "unfairness", "{:.2f}"),
+            Headline("preemptions", "preemptions", "{:,.0f}", less_is_better=None, relative=False),
+        ),
+        job_columns=(
+            ("predicted_end_s", "predicted end s"),
+            ("bound_s", "bound s"),
+            ("error_pct", "error %"),
+            ("preemptions", "preemptions"),
+        ),
+        options=("--speedups",),
+    ),
 )
 
 #: Every engine by name: the package's own, and those that other distributions add.

@@ -35,6 +35,7 @@ from ..simulate.options import (
     Seed,
     Sort,
     SpeedsName,
+    SpeedupFile,
     SplitGpus,
     TraceName,
 )
@@ -74,6 +75,7 @@ def compare_command(
     speeds: SpeedsName = None,
     models: ModelFile = None,
     interference: InterferenceText = None,
+    speedups: SpeedupFile = None,
     workers: Annotated[
         int | None, typer.Option(metavar="N", help="Policies run at once [one for each processor; needs joblib].")
     ] = None,
@@ -89,7 +91,7 @@ def compare_command(
     """
     own = EngineOptions(
         machines=machines, gpus_per_machine=gpus_per_machine, racks=racks, speeds=speeds, models=models,
-        interference=interference,
+        interference=interference, speedups=speedups,
     )  # fmt: skip
     engine = own.engine(engine)
     if workers is not None:

@@ -30,6 +30,7 @@ from .options import (
     Seed,
     Sort,
     SpeedsName,
+    SpeedupFile,
     SplitGpus,
     TraceName,
 )
@@ -60,6 +61,7 @@ def simulate_command(
     speeds: SpeedsName = None,
     models: ModelFile = None,
     interference: InterferenceText = None,
+    speedups: SpeedupFile = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the tables as CSV, page.html and summary.json here.")
     ] = None,
@@ -72,7 +74,7 @@ def simulate_command(
     """
     own = EngineOptions(
         machines=machines, gpus_per_machine=gpus_per_machine, racks=racks, speeds=speeds, models=models,
-        interference=interference,
+        interference=interference, speedups=speedups,
     )  # fmt: skip
     engine = own.engine(engine)
     spec, *more = read_policies([policy], seed, engine)

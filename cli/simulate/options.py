@@ -58,6 +58,10 @@ InterferenceText = Annotated[
         "--rules jobs_per_gpu=2 lets jobs share.",
     ),
 ]
+SpeedupFile = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Speedups of models on several GPUs, as JSON, for the fluid engine [builtin]."),
+]
 SplitGpus = Annotated[
     int | None, typer.Option(metavar="N", help="Every metric also for jobs of more and of at most N GPUs.")
 ]

@@ -205,31 +205,31 @@ def thresholds_of(sizes_s: ArrayLike, *, variation: float, rule: str = "exact") 
     InvalidInput
         If a parameter is out of range, or thresholds of the artifact's rule coincide.
     """
-    ordered = np.sort(as_reals("sizes_s", sizes_s, above=0.0)).tolist()
+    sizes = as_reals("sizes_s", sizes_s, above=0.0)
     variation = as_real("variation", variation, above=0.0)
     if rule not in THRESHOLD_RULES:
         raise InvalidInput("rule", rule, f"must be one of {', '.join(THRESHOLD_RULES)}")
+    if rule == "artifact":
+        ordered, repeats = np.sort(sizes), np.ones(len(sizes), dtype=np.int64)
+    else:
+        ordered, repeats = np.unique(sizes, return_counts=True)
     found: list[float] = []
-    start = 0
-    for place, size in enumerate(ordered):
-        if _variation(ordered, start, place + 1) <= variation:
-            continue
-        before = ordered[place - 1]
-        if rule == "artifact":
+    # Number, mean and sum of squared differences from the mean of the sizes of the present queue.
+    count, mean, squares, before = 0, 0.0, 0.0, 0.0
+    for size, repeat in zip(ordered.tolist(), repeats.tolist(), strict=True):
+        total = count + repeat
+        nearer = mean + (size - mean) * repeat / total
+        spread = squares + (size - mean) ** 2 * count * repeat / total
+        if spread / total <= variation * nearer**2:
+            count, mean, squares = total, nearer, spread
+        elif rule == "artifact":
             found.append(float(math.floor(before)))
-            start = place + 1
-        elif before < size:
-            found.append(before)
-            start = place
+            count, mean, squares = 0, 0.0, 0.0
         else:
-            pass
+            found.append(before)
+            count, mean, squares = repeat, size, 0.0
+        before = size
     return (*found, math.inf)
-
-
-def _variation(ordered: list[float], start: int, end: int) -> float:
-    """Return the squared coefficient of variation of a stretch of sizes."""
-    part = np.array(ordered[start:end])
-    return float(part.var() / part.mean() ** 2) if len(part) else 0.0
 
 
 def _thresholds(values: Any) -> tuple[float, ...]:
@@ -257,7 +257,7 @@ def _weights(values: Any) -> tuple[Fraction, ...]:
         if weight <= 0:
             raise InvalidInput("weights", value, "must be greater than 0", index=index)
         found.append(weight)
-    total = sum(found)
+    total = sum(found, Fraction(0))
     if abs(total - 1) > _SUM_SLACK:
         raise InvalidInput("weights", float(total), "must add up to 1")
     return tuple(found)

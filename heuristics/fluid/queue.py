@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ...simulation.fluid.job import FluidJob
 from ...simulation.fluid.policy import FluidCode, FluidRule
 from ...simulation.fluid.state import FluidState
+
+
+def guaranteed_end_s(state: FluidState, ahead: Sequence[FluidJob], share_gpus: float, level: float = 0.0) -> float:
+    """Return the time by which the last of some jobs ends if they are served in order, the first always with enough.
+
+    Enough is `share_gpus`, or its cap at this level of the speedup per GPU if that is less. One after another, at their
+    least speed on so many GPUs or more, the jobs end no earlier. With errors of sizes, or an overhead of preemptions,
+    there is no guarantee: nan.
+    """
+    if state.preemption_s > 0.0 or not all(job.exact for job in ahead):
+        return math.nan
+    needs_s = 0.0
+    for job in ahead:
+        speed = job.least_speed(min(share_gpus, job.capped_gpus(level)))
+        needs_s += job.remaining_s / speed if speed > 0.0 else math.inf
+    return state.time_s + needs_s
 
 
 class WithoutTimer:
@@ -60,6 +76,11 @@ class FifoPolicy(_InOrder):
     def key(self, job: FluidJob) -> float:
         """Return the place in the order of arrival."""
         return job.rank
+
+    def guaranteed_s(self, state: FluidState, job: FluidJob) -> float:
+        """Return the time by which a job ends: the first in order always gets its demand."""
+        ahead = sorted((each for each in state.jobs if each.rank <= job.rank), key=self.key)
+        return guaranteed_end_s(state, ahead, float(state.gpus))
 
 
 @dataclass(eq=False)

@@ -1,4 +1,4 @@
-"""Weighted fair queues of PCS: queues by size share the GPUs by weight, and jobs of a queue come in order of arrival."""
+"""Weighted fair queues of PCS: queues by size share GPUs by weight; a queue serves jobs in order of arrival."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ...formulations.search.wfq_config import WfqConfig
 from ...simulation.fluid.job import FluidJob
 from ...simulation.fluid.policy import FluidCode, FluidRule
 from ...simulation.fluid.state import FluidState
+from .queue import guaranteed_end_s
 from .rotation import Rotation
 
 # GPUs and demands up to this count as none.
@@ -81,7 +82,7 @@ class WfqPolicy:
 
     def __post_init__(self) -> None:
         if self.config is None:
-            self.config = WfqConfig(thresholds=[math.inf], weights=[1])
+            self.config = WfqConfig(thresholds=[math.inf], weights=[Fraction(1)])
         elif isinstance(self.config, str | Path):
             self.config = WfqConfig.read(self.config)
         elif not isinstance(self.config, WfqConfig):
@@ -133,16 +134,10 @@ class WfqPolicy:
         """
         queue = self._config.queue_of(job.size_s)
         ahead = [each for each in self._queues(state.jobs)[queue] if each.rank <= job.rank]
-        if self.integral or state.preemption_s > 0.0 or not all(each.exact for each in ahead):
-            return math.nan
         share = float(self._config.weights[queue] * state.gpus)
-        if share <= NONE_GPUS:
-            return math.inf
-        needs_s = 0.0
-        for each in ahead:
-            speed = each.least_speed(min(share, each.capped_gpus(self._config.zeta)))
-            needs_s += each.remaining_s / speed if speed > 0.0 else math.inf
-        return state.time_s + needs_s
+        if self.integral:
+            return math.nan
+        return guaranteed_end_s(state, ahead, share if share > NONE_GPUS else 0.0, self._config.zeta)
 
     def _queues(self, jobs: Sequence[FluidJob]) -> list[list[FluidJob]]:
         """Return the jobs of each queue in order of arrival."""

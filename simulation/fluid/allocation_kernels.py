@@ -22,8 +22,7 @@ def speed(job: Any, table: Any, gpus: float) -> float:
     """Return the speedup of a job on any number of GPUs."""
     if gpus >= job.max_gpus:
         return float(table[job.first + job.max_gpus])
-    down = int(math.floor(gpus))
-    up = int(math.ceil(gpus))
+    down, up = math.floor(gpus), math.ceil(gpus)
     slope = table[job.first + up] - table[job.first + down]
     return float(slope * gpus + (table[job.first + up] - slope * up))
 
@@ -129,9 +128,7 @@ def weigh(job: Any, table: Any, code: int) -> None:
 
 
 @compiled()
-def tournament(
-    jobs: Any, order: Any, queues: Any, state: Any, table: Any, chosen: Any, places: Any, best: Any
-) -> int:
+def tournament(jobs: Any, order: Any, queues: Any, state: Any, table: Any, chosen: Any, places: Any, best: Any) -> int:
     """Give GPUs one by one to the winner among the jobs below their maximum demand."""
     head, tail, code, rest = queues[0].head, queues[0].tail, state[0].code, state[0].gpus
     present = tail - head
@@ -198,11 +195,12 @@ def worst_first(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any, pla
     waiting = queues[0].tail - head
     # Columns of their own: the scans below read them again and again.
     ratios, ages_s, left_s, fair_s = np.empty(waiting), np.empty(waiting), np.empty(waiting), np.empty(waiting)
-    demands = np.empty(waiting, np.int64)
+    demands, widest = np.empty(waiting, np.int64), 0
     for place in range(waiting):
         places[place] = order[0, head + place]
         job = jobs[places[place]]
         demands[place] = job.max_gpus
+        widest = max(widest, job.max_gpus)
         contention = (engine.seen - job.seen) / (engine.events - job.events)
         fair_s[place] = job.estimate_s / min(engine.gpus / contention, float(job.max_gpus))
         ages_s[place] = (engine.now - job.arrival) / engine.ticks_per_s
@@ -219,7 +217,7 @@ def worst_first(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any, pla
         count += 1
         rest -= given
         ratios[worst], demands[worst] = -np.inf, 0
-        if rest > 0:
+        if 0 < rest < widest:
             for place in range(waiting):
                 if demands[place] > rest:
                     ratios[place] = (ages_s[place] + left_s[place] / rest) / fair_s[place]
@@ -227,9 +225,7 @@ def worst_first(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any, pla
 
 
 @compiled()
-def by_queue(
-    jobs: Any, order: Any, queues: Any, sums: Any, caps: Any, chosen: Any
-) -> int:
+def by_queue(jobs: Any, order: Any, queues: Any, sums: Any, caps: Any, chosen: Any) -> int:
     """Divide the GPUs over the queues by weight, and inside each in order of arrival up to a cap that is relaxed."""
     rest, left = 0.0, 0.0
     for queue in queues:
@@ -300,7 +296,7 @@ def begin_turns(jobs: Any, state: Any, turns: Any, circle: Any, members: Any, ch
         for place in range(size - 1):
             circle[place] = circle[place + 1]
         circle[size - 1] = first
-    whole_gpus = int(math.floor(length + _NONE_FRACTION))
+    whole_gpus = math.floor(length + _NONE_FRACTION)
     for gpu in range(whole_gpus):
         at, end, place = gpu * (length / whole_gpus), jobs[circle[0]].a, 0
         while end <= at + _SAME and place + 1 < size:

@@ -11,25 +11,36 @@ def _record(floats: str, integers: str) -> np.dtype[np.void]:
     return np.dtype([(name, _FLOAT) for name in floats.split()] + [(name, _INT) for name in integers.split()])
 
 
-#: A job, in the order of arrival. Times are in ticks, but for names that end in _s. First what does not change: arrival,
-#: true size, error of the estimate, estimated size, least speed that its queue guarantees. Then the state: work left, estimate from
-#: which attained service counts, speed, pause before progress, GPUs held and given next, key of the order, scratch of
-#: the allocation, and sums over time at arrival. Then the records.
-#: `first` is the place of s(0) in the table of speedups, `curve` the row of the table of caps; `seen` and `events` are
-#: the engine's counters at arrival.
+#: A job, in the order of arrival; times are in ticks, unless their names end in _s.
 JOB = _record(
-    "arrival size_s factor estimate_s least work_s known_s rate pause_s gpus given key a b c d seen_s "
-    "start_s end_s run_s gpu_s contention mean_contention predicted_s bound_s",
-    "first max_gpus curve queue seen events preemptions cuts restarts",
+    # What does not change: arrival, true size, error of the estimate, estimated size, and the least speed that its
+    # queue guarantees (nan: none).
+    "arrival size_s factor estimate_s least "
+    # State: work left, estimate from which attained service counts, speed, pause before progress, GPUs held, GPUs given
+    # next, key of the order, and scratch of the allocation.
+    "work_s known_s rate pause_s gpus given key a b c d "
+    # The engine's sum of jobs over time at arrival; then records.
+    "seen_s start_s end_s run_s gpu_s contention mean_contention predicted_s bound_s",
+    # Place of s(0) in the table of speedups, maximum demand, row in the table of caps, and queue.
+    "first max_gpus curve queue "
+    # The engine's counters at arrival; then records.
+    "seen events preemptions cuts restarts",
 )
 
-#: A queue: its share of GPUs by weight, GPUs given and shares of the rounds, and where its jobs stand in its list.
+#: A queue: its share of the GPUs by weight, the GPUs that it gets, its share and demand in a round; the ends of its
+#: part of the list of jobs, and its demand.
 QUEUE = _record("share gpus rest wanted", "head tail demand")
 
-#: The engine: present time, timer, and rules; jobs in the system, in service, and done without GPUs; counters.
+#: The engine.
 STATE = _record(
+    # Time and timer in ticks; rules; the time to the next turn in quanta; sum of jobs over time.
     "now timer timer_s turn ticks_per_s preemption_s seen_s",
-    "gpus code microseconds present served pending prefix event seen events arrived ended circle turns members changes levels",
+    # Rules; numbers of jobs present, in service, done without GPUs, and in service at the head of the order.
+    "gpus code microseconds present served pending prefix "
+    # Kind of the event; sum of jobs over events, events, arrivals and ends so far.
+    "event seen events arrived ended "
+    # Sizes of the circle, the turns, the members of the turns, and the logs.
+    "circle turns members changes levels",
 )
 
 #: A whole GPU that goes round among fractions: its place on the circle, and the fraction left of the turn.

@@ -56,7 +56,7 @@ class CompiledRun:
         self._arguments = (self.arrays, *own, *twin, np.concatenate(table), caps, self.changes, np.zeros(0, CHANGE))
         self.logged: list[NDArray[Any]] = []
         self.level_rows: list[NDArray[Any]] = []
-        self.steps = 0
+        self.steps = self.ended = 0
 
     def _tables(self, rule: FluidRule) -> tuple[list[Floats], NDArray[np.int64]]:
         """Return the speedups of each curve, and the GPUs to which each cap level cuts it, shape (C, K)."""
@@ -79,11 +79,13 @@ class CompiledRun:
         arrays["max_gpus"] = [job.max_gpus for job in jobs]
         arrays["queue"] = np.searchsorted(rule.thresholds, arrays["estimate_s"])
         arrays["start_s"] = arrays["end_s"] = arrays["predicted_s"] = arrays["bound_s"] = np.nan
-        arrays["least"] = [self._least_speed(rule, job, int(queue)) for job, queue in zip(jobs, arrays["queue"], strict=True)]
+        arrays["least"] = [
+            self._least_speed(rule, job, int(queue)) for job, queue in zip(jobs, arrays["queue"], strict=True)
+        ]
 
     def _least_speed(self, rule: FluidRule, job: FluidJob, queue: int) -> float:
         """Return the speed that the queue of a job guarantees to its head; nan: there is no guarantee."""
-        if rule.code != FluidCode.WFQ or self.rules.preemption_s > 0.0 or not job.exact:
+        if rule.code not in (FluidCode.FIFO, FluidCode.WFQ) or self.rules.preemption_s > 0.0 or not job.exact:
             return float("nan")
         share = float(rule.weights[queue] * self.cluster.gpus)
         return job.least_speed(min(share, job.capped_gpus(rule.caps[0]))) if share > _NONE_GPUS else 0.0
@@ -117,11 +119,6 @@ class CompiledRun:
         """Time of the last event."""
         return float(self.state["now"][0] / self.state["ticks_per_s"][0])
 
-    @property
-    def ended(self) -> int:
-        """Number of jobs that have ended."""
-        return int(self.state["ended"][0])
-
     def step(self) -> bool:
         """Process a batch of events; False if all jobs had ended before it."""
         if self.ended == len(self.jobs):
@@ -132,9 +129,11 @@ class CompiledRun:
         levels = np.zeros(_BATCH, LEVEL)
         self.state["changes"] = self.state["levels"] = 0
         most = min(_BATCH, self.rules.most_steps - self.steps)
-        reason = run_events(*self._arguments, levels, most, self.rules.predict)
+        arguments: tuple[Any, ...] = (*self._arguments, levels, most, self.rules.predict)
+        reason = run_events(*arguments)
         done = int(self.state["levels"][0])
         self.steps += done
+        self.ended = int(self.state["ended"][0])
         self.level_rows.append(levels[:done])
         self.logged.append(self.changes[: self.state["changes"][0]].copy())
         if reason == STUCK or (reason == PAUSED and not done):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+
 import numpy as np
 
 from ...formulations.checks import as_flag
@@ -16,7 +17,7 @@ from ..traces.trace import Trace
 from .clock import Clock
 from .job import fluid_jobs
 from .policy import FluidPolicy
-from .prediction import next_event, predict_completion
+from .prediction import divide, next_event, predict_completion
 from .result import RECORDS, FluidResult, fluid_result
 from .rules import FluidRules
 from .speedups import Speedups
@@ -91,7 +92,7 @@ def simulate_fluid(
     if len(wide):
         why = "the fluid engine divides GPUs down to any fraction"
         raise trace.locate(InvalidInput("min_gpus", int(trace.min_gpus[wide[0]]), why, index=int(wide[0])))
-    rule = policy.rule if compiled is None or as_flag("compiled", compiled) else None
+    rule = getattr(policy, "rule", None) if compiled is None or as_flag("compiled", compiled) else None
     if compiled and rule is None:
         raise InvalidInput("compiled", compiled, f"policy {policy.name} has no rule that the compiled loops know")
     arguments = trace, policy, found, speedups, rules or FluidRules(), as_flag("record", record)
@@ -114,9 +115,7 @@ def run_fluid(
     record: bool,
 ) -> FluidResult:
     """Run `simulate_fluid` with the arguments of `simulate`."""
-    return simulate_fluid(
-        trace, policy, cluster=cluster, speedups=speeds, rules=rules, on_event=on_step, record=record
-    )
+    return simulate_fluid(trace, policy, cluster=cluster, speedups=speeds, rules=rules, on_event=on_step, record=record)
 
 
 class _Run:
@@ -153,7 +152,7 @@ class _Run:
         self.arrived += state.event == "arrival"
         present = len(state.jobs)
         answer, wall_s = self.calls.timed(lambda: self.policy.allocate(state))
-        state._reallocate(self.policy, answer)
+        divide(state, self.policy, answer)
         evidence = getattr(self.policy, "evidence", None) or Evidence()
         self.calls.record(self.steps, state.time_s, present, wall_s, "allocation", evidence)
         running = [job.gpus for job in state.jobs if job.gpus > 0.0]

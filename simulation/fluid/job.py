@@ -104,7 +104,7 @@ class FluidJob:
         return min(self.speed(gpus), *self.speedups[math.ceil(min(gpus, self.max_gpus)) :])
 
     def capped_gpus(self, level: float) -> int:
-        """Return the GPUs up to which the speedup per GPU stays at least `level`: the first that falls below ends it."""
+        """Return the GPUs before the first on which the speedup per GPU is below `level`; without one, the maximum."""
         for gpus in range(1, self.max_gpus + 1):
             if self.speedups[gpus] / gpus < level:
                 return gpus - 1

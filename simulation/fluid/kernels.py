@@ -125,9 +125,7 @@ def join(jobs: Any, order: Any, queues: Any, sums: Any, state: Any, table: Any, 
 
 
 @compiled()
-def hold(
-    jobs: Any, state: Any, table: Any, served: Any, pending: Any, chosen: Any, count: int, changes: Any
-) -> None:
+def hold(jobs: Any, state: Any, table: Any, served: Any, pending: Any, chosen: Any, count: int, changes: Any) -> None:
     """Let the chosen jobs hold the GPUs given to them, and all others none."""
     engine = state[0]
     time_s = engine.now / engine.ticks_per_s

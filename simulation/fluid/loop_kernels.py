@@ -41,7 +41,7 @@ def reallocate(
         count = in_order(jobs, order, queues, state, table, chosen, lists[5])
     elif code == _FS:
         count = fair_share(jobs, order, queues, state, chosen)
-    elif code == _AFS or code == _AFS_L:
+    elif code in (_AFS, _AFS_L):
         present = tournament(jobs, order, queues, state, table, chosen, lists[5], lists[6])
         count = 0
         for place in range(present):
@@ -105,9 +105,7 @@ def predict(
             if end == np.inf:
                 return np.nan
             advance(twin_jobs, twin_state, twin_lists[0], end, _END)
-            leave(
-                twin_jobs, twin_order, twin_queues, twin_sums, twin_state, caps, twin_lists[0], twin_lists[1], ending
-            )
+            leave(twin_jobs, twin_order, twin_queues, twin_sums, twin_state, caps, twin_lists[0], twin_lists[1], ending)
             if ending == index:
                 return float(twin_jobs[index].end_s)
         else:

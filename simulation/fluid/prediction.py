@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...formulations.checks import as_integer
@@ -50,7 +51,7 @@ def predict_completion(state: FluidState, policy: FluidPolicy, job: int) -> Comp
         ended = next_event(twin, policy, None)
         if ended is not None and ended.trace_index == job:
             return Completion(ended.end_s, bound_s)
-        twin._reallocate(policy, policy.allocate(twin))
+        divide(twin, policy, policy.allocate(twin))
 
 
 def next_event(state: FluidState, policy: FluidPolicy, arriving: FluidJob | None) -> FluidJob | None:
@@ -74,3 +75,9 @@ def next_event(state: FluidState, policy: FluidPolicy, arriving: FluidJob | None
         assert arriving is not None
         state._join(arriving)
     return ended
+
+
+def divide(state: FluidState, policy: FluidPolicy, answer: Mapping[int, float]) -> None:
+    """Divide the GPUs as a policy answered, and set its timer."""
+    state._divide(policy.name, answer)
+    state._timer = state._now + state.clock.ticks(policy.timer_s(state) if state.jobs else math.inf)

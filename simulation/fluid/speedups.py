@@ -134,7 +134,8 @@ class Speedups:
             return trace.size_s
         if trace.duration_s is None:
             raise InvalidInput("size_s", None, "the trace must have size_s or duration_s")
-        return trace.duration_s * [self.curve_of(trace, index)[-1] for index in range(len(trace))]
+        largest = np.array([self.curve_of(trace, index)[-1] for index in range(len(trace))])
+        return np.asarray(trace.duration_s * largest)
 
     def curve_of(self, trace: Trace, index: int) -> Floats:
         """Return s(0), ..., s(d) of a job; InvalidInput names the job if its model has no table."""

@@ -10,7 +10,6 @@ from ...formulations.checks import as_real
 from ...formulations.errors import InvalidInput
 from .clock import Clock
 from .job import FluidJob
-from .policy import FluidPolicy
 
 # Sums of fractions of GPUs may exceed the cluster by rounding.
 _SLACK_GPUS = 1e-6
@@ -77,10 +76,10 @@ class FluidState:
         self.jobs.remove(job)
         job.end_s = self.time_s
 
-    def _reallocate(self, policy: FluidPolicy, answer: Any) -> None:
+    def _divide(self, policy_name: str, answer: Any) -> None:
         """Check a policy's answer and let the jobs hold their GPUs."""
         by_index = {job.trace_index: job for job in self.jobs}
-        field = f"allocation of policy {policy.name}"
+        field = f"allocation of policy {policy_name}"
         if not isinstance(answer, Mapping):
             raise InvalidInput(field, type(answer).__name__, "must be a mapping of trace index to GPUs")
         total, order = 0.0, []
@@ -100,5 +99,3 @@ class FluidState:
         for job, gpus in order:
             job._hold(gpus, time_s, self.preemption_s)
         self.jobs = [job for job, _ in order]
-        timer_s = policy.timer_s(self) if self.jobs else math.inf
-        self._timer = self._now + self.clock.ticks(timer_s)

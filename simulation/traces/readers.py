@@ -19,8 +19,8 @@ def read_trace(path: str | Path) -> Trace:
     """Read a trace in any of the four formats.
 
     A tab in the first line that is not blank marks Gavel's format, a column duration_s or submit_time_s a CSV of
-    durations, the columns app_id and service PCS's format. A trace of durations is read without measured rates and is valid only with the profiles that
-    `read_durations` returns.
+    durations, and the columns app_id and service PCS's format. A trace of durations is read without measured rates and
+    is valid only with the profiles that `read_durations` returns.
 
     Raises
     ------
