@@ -1,0 +1,73 @@
+"""The fluid engine on the command line: policies with files, predictions, speedups and what is refused."""
+
+import json
+import math
+
+import pandas as pd
+import pytest
+
+from equipoise import WfqConfig
+from equipoise.cli.main import run
+
+TRACE = """app_id,submit_time,service,num_jobs,sleep_time,model_name
+0,0.0,100.0,4,0.0,m
+1,5.0,10.0,2,5.0,m
+2,6.0,300.0,1,1.0,n
+"""
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "jobs.csv").write_text(TRACE, encoding="utf-8")
+    speedups = {"models": {"m": {"speedup": [1.0, 1.5, 2.0, 2.5]}, "n": {"speedup": [1.0]}}}
+    (tmp_path / "speedups.json").write_text(json.dumps(speedups), encoding="utf-8")
+    WfqConfig(thresholds=[50.0, math.inf], weights=["1/2", "1/2"]).to_json(tmp_path / "config.json")
+    return tmp_path
+
+
+def test_a_run_with_predictions(files, capsys):
+    words = ["simulate", "jobs.csv", "--policy", "wfq:config=config.json", "--gpus", "4", "--speedups", "speedups.json"]
+    assert run([*words, "--rules", "predict=true", "--json", "--per-job", "--out", "results"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["engine"], found["speedups"], found["gpus"]) == ("fluid", "speedups.json", 4)
+    assert found["rules"]["predict"] is True
+    # 10 of work on the 2 GPUs of its queue, at s(2) = 1.5.
+    assert found["jobs"][1]["end_s"] == pytest.approx(5.0 + 10.0 / 1.5)
+    assert found["avg_error_pct"] > 0.0
+    jobs = pd.read_csv(files / "results" / "jobs.csv")
+    assert (jobs["end_s"] <= jobs["bound_s"] * (1 + 1e-9)).all()
+    assert jobs["predicted_end_s"].notna().all()
+    page = (files / "results" / "page.html").read_text(encoding="utf-8")
+    assert "predicted end s" in page
+    assert "--speedups speedups.json" in page
+
+
+def test_policies_are_compared(files, capsys):
+    words = ["compare", "jobs.csv", "--policies", "srsf,fs,wfq,themis", "--engine", "fluid", "--gpus", "4"]
+    assert run([*words, "--speedups", "speedups.json"]) == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in ("srsf", "fs", "wfq", "themis", "unfairness"))
+
+
+def test_the_own_speedups_are_the_default(files, capsys):
+    assert run(["simulate", "jobs.csv", "--engine", "fluid", "--policy", "fifo", "--gpus", "4", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["speedups"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--policy", "gavel", "--speedups", "speedups.json"], "gavel"),
+        (["--policy", "sjf", "--speedups", "speedups.json"], "sjf"),
+        (["--policy", "srsf", "--speedups", "none.json"], "none.json"),
+        (["--policy", "srsf", "--machines", "2"], "it is a policy of fluid"),
+        (["--policy", "wfq:config=none.json"], "none.json"),
+        (["--policy", "srsf", "--rules", "size_error_pct=200"], "size_error_pct"),
+    ],
+)
+def test_what_is_refused(files, capsys, words, message):
+    assert run(["simulate", "jobs.csv", "--gpus", "4", *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
