@@ -8,6 +8,7 @@ import pytest
 
 from equipoise import WfqConfig
 from equipoise.cli.main import run
+from equipoise.heuristics import policies_of
 
 TRACE = """app_id,submit_time,service,num_jobs,sleep_time,model_name
 0,0.0,100.0,4,0.0,m
@@ -28,13 +29,15 @@ def files(tmp_path, monkeypatch):
 
 def test_a_run_with_predictions(files, capsys):
     words = ["simulate", "jobs.csv", "--policy", "wfq:config=config.json", "--gpus", "4", "--speedups", "speedups.json"]
-    assert run([*words, "--rules", "predict=true", "--json", "--per-job", "--out", "results"]) == 0
+    assert run([*words, "--predict", "--json", "--per-job", "--out", "results"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["engine"], found["speedups"], found["gpus"]) == ("fluid", "speedups.json", 4)
     assert found["rules"]["predict"] is True
     # 10 of work on the 2 GPUs of its queue, at s(2) = 1.5.
     assert found["jobs"][1]["end_s"] == pytest.approx(5.0 + 10.0 / 1.5)
     assert found["avg_error_pct"] > 0.0
+    assert found["jobs"][1]["bound_s"] == found["jobs"][1]["predicted_end_s"]
+    assert found["jobs"][1]["preemptions"] == 0
     jobs = pd.read_csv(files / "results" / "jobs.csv")
     assert (jobs["end_s"] <= jobs["bound_s"] * (1 + 1e-9)).all()
     assert jobs["predicted_end_s"].notna().all()
@@ -43,9 +46,28 @@ def test_a_run_with_predictions(files, capsys):
     assert "--speedups speedups.json" in page
 
 
+def test_the_jobs_are_printed_with_their_predictions(files, capsys):
+    words = ["simulate", "jobs.csv", "--policy", "fs", "--engine", "fluid", "--gpus", "4", "--per-job"]
+    assert run([*words, "--predict", "--rules", "preemption_s=3"]) == 0
+    printed = capsys.readouterr().out
+    assert all(title in printed for title in ("predicted end s", "bound s", "error %", "unfairness", "preemptions"))
+    assert run(words) == 0
+    assert "-" in capsys.readouterr().out
+    assert run(["simulate", "generated:5", "--policy", "fifo", "--predict"]) == 2
+    assert "--rules predict: no such rule" in capsys.readouterr().err
+
+
+def test_all_policies_of_the_engine_are_compared_by_default(files, capsys):
+    assert (
+        run(["compare", "jobs.csv", "--engine", "fluid", "--gpus", "4", "--predict", "--json", "--workers", "1"]) == 0
+    )
+    found = json.loads(capsys.readouterr().out)
+    assert [each["policy"] for each in found["policies"]] == list(policies_of("fluid"))
+
+
 def test_policies_are_compared(files, capsys):
     words = ["compare", "jobs.csv", "--policies", "srsf,fs,wfq,themis", "--engine", "fluid", "--gpus", "4"]
-    assert run([*words, "--speedups", "speedups.json"]) == 0
+    assert run([*words, "--speedups", "speedups.json", "--workers", "1"]) == 0
     printed = capsys.readouterr().out
     assert all(name in printed for name in ("srsf", "fs", "wfq", "themis", "unfairness"))
 
@@ -53,6 +75,15 @@ def test_policies_are_compared(files, capsys):
 def test_the_own_speedups_are_the_default(files, capsys):
     assert run(["simulate", "jobs.csv", "--engine", "fluid", "--policy", "fifo", "--gpus", "4", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["speedups"] is None
+
+
+def test_a_generated_workload_takes_its_durations_from_the_profiles(capsys):
+    assert run(["simulate", "generated:12", "--engine", "fluid", "--policy", "fifo", "--gpus", "64", "--json"]) == 0
+    fluid = json.loads(capsys.readouterr().out)
+    assert run(["simulate", "generated:12", "--engine", "placement", "--policy", "fifo", "--gpus", "64", "--json"]) == 0
+    placed = json.loads(capsys.readouterr().out)
+    # No job waits on so many GPUs, so each takes its duration.
+    assert fluid["avg_jct_s"] == pytest.approx(placed["avg_jct_s"], rel=1e-9)
 
 
 @pytest.mark.parametrize(
