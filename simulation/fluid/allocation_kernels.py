@@ -188,25 +188,27 @@ def tournament(jobs: Any, order: Any, queues: Any, state: Any, table: Any, chose
 
 
 @compiled()
-def worst_first(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any, places: Any) -> int:
+def worst_first(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any, places: Any, wide: Any) -> int:
     """Give the job of the largest ratio of time to fair time its maximum demand, or what is left; then the next."""
     engine = state[0]
     head, rest, count = queues[0].head, engine.gpus, 0
     waiting = queues[0].tail - head
     # Columns of their own: the scans below read them again and again.
     ratios, ages_s, left_s, fair_s = np.empty(waiting), np.empty(waiting), np.empty(waiting), np.empty(waiting)
-    demands, widest = np.empty(waiting, np.int64), 0
+    demands, several = np.empty(waiting, np.int64), 0
     for place in range(waiting):
         places[place] = order[0, head + place]
         job = jobs[places[place]]
         demands[place] = job.max_gpus
-        widest = max(widest, job.max_gpus)
+        if job.max_gpus > 1:
+            wide[several] = place
+            several += 1
         contention = (engine.seen - job.seen) / (engine.events - job.events)
         fair_s[place] = job.estimate_s / min(engine.gpus / contention, float(job.max_gpus))
         ages_s[place] = (engine.now - job.arrival) / engine.ticks_per_s
         left_s[place] = job.work_s * job.factor
         ratios[place] = (ages_s[place] + left_s[place] / min(rest, job.max_gpus)) / fair_s[place]
-    while rest > 0 and count < waiting:
+    while count < waiting:
         worst, largest = 0, -np.inf
         for place in range(waiting):
             if ratios[place] > largest:
@@ -217,10 +219,12 @@ def worst_first(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any, pla
         count += 1
         rest -= given
         ratios[worst], demands[worst] = -np.inf, 0
-        if 0 < rest < widest:
-            for place in range(waiting):
-                if demands[place] > rest:
-                    ratios[place] = (ages_s[place] + left_s[place] / rest) / fair_s[place]
+        if rest == 0:
+            break
+        # Only a job that demands more than is left changes its ratio.
+        for at in range(several):
+            if demands[wide[at]] > rest:
+                ratios[wide[at]] = (ages_s[wide[at]] + left_s[wide[at]] / rest) / fair_s[wide[at]]
     return count
 
 

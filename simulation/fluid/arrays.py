@@ -13,18 +13,17 @@ def _record(floats: str, integers: str) -> np.dtype[np.void]:
 
 #: A job, in the order of arrival; times are in ticks, unless their names end in _s.
 JOB = _record(
-    # What does not change: arrival, true size, error of the estimate, estimated size, and the least speed that its
-    # queue guarantees (nan: none).
-    "arrival size_s factor estimate_s least "
-    # State: work left, estimate from which attained service counts, speed, pause before progress, GPUs held, GPUs given
-    # next, key of the order, and scratch of the allocation.
-    "work_s known_s rate pause_s gpus given key a b c d "
-    # The engine's sum of jobs over time at arrival; then records.
-    "seen_s start_s end_s run_s gpu_s contention mean_contention predicted_s bound_s",
-    # Place of s(0) in the table of speedups, maximum demand, row in the table of caps, and queue.
-    "first max_gpus curve queue "
-    # The engine's counters at arrival; then records.
-    "seen events preemptions cuts restarts",
+    # State, in an order that keeps together what each event reads: true size, work left, speed, pause before progress,
+    # GPUs held, GPUs given next; the time run and GPU-seconds so far.
+    "size_s work_s rate pause_s gpus given run_s gpu_s "
+    # Arrival, error of the estimate, estimated size, sum of jobs over time at arrival; key of the order, estimate from
+    # which attained service counts, the least speed that the queue guarantees (nan: none), scratch of the allocation.
+    "arrival factor estimate_s seen_s key known_s least a b c d "
+    # Records.
+    "start_s end_s contention mean_contention predicted_s bound_s",
+    # Maximum demand, the engine's counters at arrival, place of s(0) in the table of speedups, row in the table of
+    # caps, and queue; then records.
+    "max_gpus seen events first curve queue preemptions cuts restarts",
 )
 
 #: A queue: its share of the GPUs by weight, the GPUs that it gets, its share and demand in a round; the ends of its

@@ -12,7 +12,7 @@ from ...formulations.errors import EquipoiseError
 from ..cluster import Cluster
 from ..results.timeline import Levels, Stretches
 from ..traces.trace import Trace
-from .arrays import CHANGE, JOB, LEVEL, PAUSED, QUEUE, STATE, STUCK, TURN
+from .arrays import CHANGE, JOB, LEVEL, QUEUE, STATE, STUCK, TURN
 from .job import FluidJob, fluid_jobs
 from .loop_kernels import run_events
 from .policy import FluidCode, FluidPolicy, FluidRule
@@ -20,8 +20,8 @@ from .result import RECORDS, FluidResult, fluid_result
 from .rules import FluidRules
 from .speedups import Speedups
 
-# Events in a batch: Ctrl-C and progress wait for its end.
-_BATCH = 4096
+# Events in a batch without and with predictions: Ctrl-C and progress wait for its end.
+_BATCH, _PREDICTED_BATCH = 4096, 256
 _LEAST_CHANGES = 1 << 16
 # Rows of the lists: in service, done without GPUs, chosen, circle and members of the turns, two for scratch.
 _LISTS = 7
@@ -126,9 +126,9 @@ class CompiledRun:
         if self.steps >= self.rules.most_steps:
             present = int(self.state["present"][0])
             raise EquipoiseError(f"{self.steps} events passed, and {present} jobs have not ended")
-        levels = np.zeros(_BATCH, LEVEL)
+        most = min(_PREDICTED_BATCH if self.rules.predict else _BATCH, self.rules.most_steps - self.steps)
+        levels = np.zeros(most, LEVEL)
         self.state["changes"] = self.state["levels"] = 0
-        most = min(_BATCH, self.rules.most_steps - self.steps)
         arguments: tuple[Any, ...] = (*self._arguments, levels, most, self.rules.predict)
         reason = run_events(*arguments)
         done = int(self.state["levels"][0])
@@ -136,7 +136,7 @@ class CompiledRun:
         self.ended = int(self.state["ended"][0])
         self.level_rows.append(levels[:done])
         self.logged.append(self.changes[: self.state["changes"][0]].copy())
-        if reason == STUCK or (reason == PAUSED and not done):
+        if reason == STUCK:
             raise EquipoiseError(f"{self.policy.name} leaves jobs without GPUs, and no event is to come")
         return True
 

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from equipoise import InvalidInput
@@ -9,7 +10,7 @@ from equipoise.heuristics import make_policy
 from equipoise.simulation import Trace
 from equipoise.simulation.fluid import FluidRules, Speedups, simulate_fluid
 
-CURVES = Speedups(tables={"a": [1.0, 2.0, 3.0, 4.0], "b": [1.0, 1.5, 1.75]})
+CURVES = Speedups(tables={"a": np.array([1.0, 2.0, 3.0, 4.0]), "b": np.array([1.0, 1.5, 1.75])})
 
 
 def first_answer(name, jobs, gpus, **options):

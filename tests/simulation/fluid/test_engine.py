@@ -245,7 +245,10 @@ def test_a_policy_that_starves_jobs_is_refused():
         ({"cluster": Cluster(gpus_by_type={"a": 1, "b": 1})}, "cluster = 'a, b': the fluid engine takes GPUs of one"),
         ({"speedups": 3}, "speedups = 'int': must be Speedups"),
         ({"rules": 3}, "rules = 'int': must be FluidRules"),
-        ({"speedups": Speedups(tables={"n": [1.0]})}, r"model\[0\] = 'm': (did you mean 'n'\? )?it has no speedups"),
+        (
+            {"speedups": Speedups(tables={"n": np.ones(1)})},
+            r"model\[0\] = 'm': (did you mean 'n'\? )?it has no speedups",
+        ),
         ({"record": 1}, "record = 1: must be True or False"),
     ],
 )
