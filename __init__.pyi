@@ -24,6 +24,7 @@ from .formulations.program.builder import ProgramBuilder
 from .formulations.program.certificate import SolveCertificate
 from .formulations.program.data import ProblemClass, Residuals
 from .formulations.program.model import Program
+from .formulations.search.wfq_config import WfqConfig
 from .formulations.shares.finish_time.problem import FinishTimeFairness
 from .formulations.shares.max_min_fairness import MaxMinFairness
 from .formulations.shares.max_sum_throughput import MaxSumThroughput
@@ -87,6 +88,7 @@ __all__ = [
     "UnknownOption",
     "UnsupportedProblem",
     "VolatileFisherMarket",
+    "WfqConfig",
     "WindowJob",
     "WindowPlan",
     "backends",

@@ -20,8 +20,16 @@ class OptionalCache(FunctionCache):  # type: ignore[misc]  # numba has no types
     """Numba's cache of one function on disk, which ignores files that cannot be read or written.
 
     Its construction raises RuntimeError if none of ``NUMBA_CACHE_DIR``, ``__pycache__`` beside the module and the
-    user's cache folder is writable.
+    user's cache folder is writable. A saved result is valid while neither the function's file nor those of the
+    compiled functions that it calls by name have changed: numba alone checks the first only.
     """
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        names = function.__code__.co_names
+        called = [getattr(function.__globals__.get(name), "_cache", None) for name in names]
+        stamps = [cache._cache_file._source_stamp for cache in called if isinstance(cache, OptionalCache)]
+        self._cache_file._source_stamp = self._cache_file._source_stamp, *stamps
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the saved result of compiling for a signature; None if no readable one exists."""

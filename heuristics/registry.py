@@ -106,9 +106,22 @@ _PLACEMENT = (
     ("sia", "Sia's integer program over elastic jobs", ".placement.elastic", "SiaPolicy"),
 )
 
+# Policies of the fluid engine.
+_FLUID = (
+    ("fifo", "first come, first served", ".fluid.queue", "FifoPolicy"),
+    ("srsf", "shortest remaining service first", ".fluid.queue", "SrsfPolicy"),
+    ("srtf", "shortest remaining time first", ".fluid.queue", "SrtfPolicy"),
+    ("las", "least attained service first", ".fluid.queue", "LasPolicy"),
+    ("fs", "max-min fair fractions of GPUs", ".fluid.fair", "FairSharePolicy"),
+    ("afs", "AFS as PCS runs it: GPUs where they gain most", ".fluid.afs", "AfsPolicy"),
+    ("afs-l", "AFS-L: GPUs where they gain most", ".fluid.afs", "AfsLPolicy"),
+    ("themis", "worst finish-time fairness first, as PCS runs it", ".fluid.fair", "ThemisPolicy"),
+    ("wfq", "weighted fair queues by size (PCS)", ".fluid.wfq", "WfqPolicy"),
+)
+
 _OWN = [
     PolicyEntry(name=name, engine=engine, description=description, module=module, maker=maker)
-    for engine, rows in (("rounds", _ROUNDS), ("placement", _PLACEMENT))
+    for engine, rows in (("rounds", _ROUNDS), ("placement", _PLACEMENT), ("fluid", _FLUID))
     for name, description, module, maker in rows
 ]
 

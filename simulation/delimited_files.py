@@ -88,13 +88,13 @@ def read_rows(path: Path, required: Sequence[str]) -> Iterator[Row]:
         raise InvalidInput("line", str(error), f"not CSV ({path.name}, line {reader.line_num})") from None
 
 
-def unique_ids(rows: Sequence[Row]) -> list[str | int]:
-    """Return the cells of job_id, integers where they are written as such; raise InvalidInput on a duplicate."""
+def unique_ids(rows: Sequence[Row], column: str = "job_id") -> list[str | int]:
+    """Return the ids of a column, integers where they are written as such; raise InvalidInput on a duplicate."""
     first: dict[str | int, int] = {}
     for index, row in enumerate(rows):
-        value = as_id(row.text("job_id"))
+        value = as_id(row.text(column))
         if first.setdefault(value, row.line) != row.line:
-            raise InvalidInput("job_id", value, f"the same id as on line {first[value]} ({row.location})", index=index)
+            raise InvalidInput(column, value, f"the same id as on line {first[value]} ({row.location})", index=index)
     return list(first)
 
 

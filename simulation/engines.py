@@ -74,6 +74,8 @@ class Engine:
         Columns of a comparison.
     job_columns : tuple of (str, str)
         Columns of `SimulationResult.jobs` that only this engine has and a page shows, with their headings.
+    job_fields : tuple of str
+        Columns of `SimulationResult.jobs` that `--per-job` adds to those of all engines.
     options : tuple of str
         Options of the command line that only this engine takes, such as "--machines".
     """
@@ -86,6 +88,7 @@ class Engine:
     sentence: str = ""
     headlines: tuple[Headline, ...] = HEADLINES
     job_columns: tuple[tuple[str, str], ...] = ()
+    job_fields: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
     def load(self, name: str) -> Any:
@@ -127,6 +130,27 @@ _OWN = (
             ("shared_gpu_s", "shared GPU s"),
         ),
         options=("--machines", "--gpus-per-machine", "--racks", "--speeds", "--models", "--slowdown", "--interference"),
+    ),
+    Engine(
+        name="fluid",
+        summary="jobs hold fractions of GPUs, divided anew at each arrival and end",
+        module=".fluid.engine",
+        run="run_fluid",
+        rules="FluidRules",
+        sentence="with {rules.preemption_s:g} s for a preemption",
+        headlines=(
+            *HEADLINES,
+            Headline("avg_unfairness", "unfairness", "{:.2f}"),
+            Headline("preemptions", "preemptions", "{:,.0f}", less_is_better=None, relative=False),
+        ),
+        job_columns=(
+            ("predicted_end_s", "predicted end s"),
+            ("bound_s", "bound s"),
+            ("error_pct", "error %"),
+            ("preemptions", "preemptions"),
+        ),
+        job_fields=("predicted_end_s", "bound_s", "error_pct", "unfairness", "preemptions"),
+        options=("--speedups",),
     ),
 )
 

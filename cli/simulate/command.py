@@ -24,6 +24,7 @@ from .options import (
     Jobs,
     Machines,
     ModelFile,
+    Predict,
     ProfileFolder,
     Racks,
     Rules,
@@ -31,6 +32,7 @@ from .options import (
     Slowdown,
     Sort,
     SpeedsName,
+    SpeedupFile,
     SplitGpus,
     TraceName,
 )
@@ -66,6 +68,8 @@ def simulate_command(
     models: ModelFile = None,
     slowdown: Slowdown = None,
     interference: InterferenceText = None,
+    speedups: SpeedupFile = None,
+    predict: Predict = False,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the tables as CSV, page.html and summary.json here.")
     ] = None,
@@ -78,14 +82,15 @@ def simulate_command(
     """
     own = EngineOptions(
         machines=machines, gpus_per_machine=gpus_per_machine, racks=racks, speeds=speeds, models=models,
-        slowdown=slowdown, interference=interference,
+        slowdown=slowdown, interference=interference, speedups=speedups,
     )  # fmt: skip
     engine = own.engine(engine)
     spec, *more = read_policies([policy], seed, engine)
     if more:
         raise CommandError(f"--policy {policy}: names {1 + len(more)} policies", "`equipoise compare` runs several.")
     config = read_config(
-        trace, gpus=gpus, engine=str(spec.engine), profiles=profiles, cluster=cluster, jobs=jobs, rules=rules,
+        trace, gpus=gpus, engine=str(spec.engine), profiles=profiles, cluster=cluster, jobs=jobs,
+        rules=",".join(filter(None, (rules, "predict=true" if predict else None))) or None,
         seed=seed, sort=sort, skip_wide=skip_wide, split_gpus=split_gpus, own=own,
     )  # fmt: skip
     check_folder(out)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from ...formulations.checks import as_integer
-from ...simulation import Profiles, Trace, read_durations, read_trace
+from ...simulation import Profiles, Trace, exclusive_s, read_durations, read_trace
 from ...simulation.engines import DEFAULT_ENGINE, Engine, find_engine
 from ...simulation.traces.durations import is_duration_trace
 from ..console import print_status
@@ -119,6 +119,8 @@ def read_config(
         found = in_order(read_trace(trace), sort)
         if profiles is None and all((Path(trace).parent / name).is_file() for name in PROFILE_FILES):
             print_status(f"profiles: built in; --profiles {Path(trace).parent} takes those beside the trace")
+    if "--speedups" in find_engine(engine).options and isinstance(known, Profiles):
+        found = _sized(found, known)
     repeated = (
         (("--engine", engine), engine != DEFAULT_ENGINE),
         (("--profiles", BUILTIN), profiles == BUILTIN),
@@ -148,6 +150,13 @@ def read_config(
         policy_defaults={"seed": seed} | ({} if models is None else {"skew": models.table.skews}),
         asked=tuple(word for words, given in repeated if given for word in words),
     )
+
+
+def _sized(trace: Trace, profiles: Profiles) -> Trace:
+    """Return the trace with the durations that follow from the profiles, unless it states durations or sizes."""
+    if trace.duration_s is not None or trace.size_s is not None:
+        return trace
+    return replace(trace, duration_s=exclusive_s(trace, profiles))
 
 
 def _gpus(text: str) -> int | dict[str, int]:

@@ -11,6 +11,7 @@ from ...formulations.checks import as_integer, as_real
 from ...formulations.errors import InvalidInput
 from ...simulation import Cluster, Profiles, Trace
 from ...simulation.engines import ENGINES, find_engine
+from ...simulation.fluid import Speedups
 from ...simulation.placement import (
     DurationSpeeds,
     MeasuredSlowdown,
@@ -31,7 +32,7 @@ DEFAULT_GPUS = "32"
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
-    """Options of the placement engine as given; None where left out."""
+    """Options of one engine alone as given; None where left out."""
 
     machines: int | None = None
     gpus_per_machine: int | None = None
@@ -40,6 +41,7 @@ class EngineOptions:
     models: str | None = None
     slowdown: str | None = None
     interference: str | None = None
+    speedups: str | None = None
 
     def given(self) -> dict[str, Any]:
         """Return the options that were given, as written on the command line."""
@@ -129,6 +131,8 @@ class EngineOptions:
         seed: int,
     ) -> Any:
         """Return the speeds of the engine; `models` are those of `model_speeds`."""
+        if "--speedups" in find_engine(engine).options:
+            return Speedups.builtin() if self.speedups is None else Speedups.read(self.speedups)
         if "--speeds" not in find_engine(engine).options:
             return profiles
         if not isinstance(profiles, Profiles):
@@ -166,7 +170,8 @@ class EngineOptions:
 
     def metadata(self, engine: str) -> dict[str, Any]:
         """Return the options that the engine takes, as fields of a result's document."""
-        return {name: value for name, value in vars(self).items() if find_engine(engine).options}
+        taken = find_engine(engine).options
+        return {name: value for name, value in vars(self).items() if f"--{name.replace('_', '-')}" in taken}
 
 
 def _one_type() -> CommandError:

@@ -66,6 +66,14 @@ InterferenceText = Annotated[
         "--rules jobs_per_gpu=2 lets jobs share.",
     ),
 ]
+Predict = Annotated[
+    bool,
+    typer.Option("--predict", help="Predict each job's end at its arrival, in the fluid engine: a rule, predict=true."),
+]
+SpeedupFile = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Speedups of models on several GPUs, as JSON, for the fluid engine [builtin]."),
+]
 SplitGpus = Annotated[
     int | None, typer.Option(metavar="N", help="Every metric also for jobs of more and of at most N GPUs.")
 ]

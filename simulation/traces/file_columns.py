@@ -1,4 +1,4 @@
-"""Reader of the columns of trace files: Shockwave's CSV and Gavel's tab-separated lines."""
+"""Reader of the columns of trace files: Shockwave's CSV, Gavel's tab-separated lines and PCS's CSV."""
 
 from __future__ import annotations
 
@@ -37,18 +37,27 @@ _GAVEL_NAMES = {
     "arrival_s": "arrival_time",
     "weight": "priority_weight",
 }
+_PCS_NAMES = {
+    "job_id": "app_id",
+    "model": "model_name",
+    "gang_gpus": "num_jobs",
+    "arrival_s": "submit_time",
+    "size_s": "service",
+}
 # Gavel's job types state no batch size for these two models; the published throughput tables list both at 4.
 _UNSTATED_BATCH_SIZE = {"A3C": 4, "CycleGAN": 4}
 
 
 def trace_columns(path: str | Path) -> dict[str, Any]:
-    """Return the fields of `Trace` from a file in any of the three formats; see `readers.read_trace`."""
+    """Return the fields of `Trace` from a file in any of the four formats; see `readers.read_trace`."""
     path = Path(path)
     first = next((line for line in read_lines(path) if line.strip()), None)
     if first is None:
         raise InvalidInput("path", str(path), "the file is empty")
     if is_duration_trace(path):
         return duration_columns(path)[0]
+    if "\t" not in first and {"app_id", "service"} <= {name.strip() for name in first.split(",")}:
+        return pcs_columns(path)
     return gavel_columns(path) if "\t" in first else shockwave_columns(path)
 
 
@@ -106,6 +115,22 @@ def gavel_columns(path: str | Path) -> dict[str, Any]:
         "total_steps": np.array([row.integer("total_steps", 1) for row in rows]),
         "arrival_s": np.array([row.real("arrival_time", minimum=0.0) for row in rows]),
         "weight": np.array([row.real("priority_weight", above=0.0) for row in rows]),
+    }
+
+
+def pcs_columns(path: str | Path) -> dict[str, Any]:
+    """Return the fields of `Trace` from PCS's CSV; see `readers.read_pcs`."""
+    path = Path(path)
+    rows = list(read_rows(path, tuple(_PCS_NAMES.values())))
+    if not rows:
+        raise InvalidInput("path", str(path), "the file holds no job")
+    return {
+        "source": TraceSource(path.name, [row.line for row in rows], _PCS_NAMES),
+        "job_id": unique_ids(rows, "app_id"),
+        "model": [row.text("model_name") for row in rows],
+        "gang_gpus": np.array([row.integer("num_jobs", 1) for row in rows]),
+        "arrival_s": np.array([row.real("submit_time", minimum=0.0) for row in rows]),
+        "size_s": np.array([row.real("service", above=0.0) for row in rows]),
     }
 
 

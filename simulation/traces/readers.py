@@ -11,22 +11,22 @@ from ...formulations.files import write_text
 from ..delimited_files import as_id
 from ..profiles.table import Profiles
 from .durations import TimedModels, duration_columns, own_profiles
-from .file_columns import gavel_columns, shockwave_columns
+from .file_columns import gavel_columns, pcs_columns, shockwave_columns
 from .trace import Trace, schedule_text
 
 
 def read_trace(path: str | Path) -> Trace:
-    """Read a trace in any of the three formats.
+    """Read a trace in any of the four formats.
 
     A tab in the first line that is not blank marks Gavel's format, a column duration_s or submit_time_s a CSV of
-    durations. A trace of durations has the models and batch sizes of the file (1 where there is none) and one step for
-    each GPU-second. The placement engine runs it by its durations; for the rounds engine, `read_durations` returns a
-    trace and the profiles that belong to it.
+    durations, and the columns app_id and service PCS's format. A trace of durations has the models and batch sizes of
+    the file (1 where there is none) and one step for each GPU-second. The placement engine runs it by its durations;
+    for the rounds engine, `read_durations` returns a trace and the profiles that belong to it.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be read, is empty, or is malformed (see the three readers).
+        If the file cannot be read, is empty, or is malformed (see the four readers).
     """
     return Trace.read(path)
 
@@ -63,6 +63,21 @@ def read_gavel(path: str | Path) -> Trace:
         line.
     """
     return Trace.of(gavel_columns(path))
+
+
+def read_pcs(path: str | Path) -> Trace:
+    """Read a CSV trace of PCS with a header line.
+
+    Columns needed: app_id, submit_time (seconds), service (exact run time on one GPU, in seconds), num_jobs (maximum
+    demand in GPUs) and model_name. sleep_time and other columns are not read. The trace has `size_s`, and one step for
+    each of its seconds.
+
+    Raises
+    ------
+    InvalidInput
+        If the file is malformed; the message names column, value, file and line.
+    """
+    return Trace.of(pcs_columns(path))
 
 
 def read_durations(

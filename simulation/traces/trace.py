@@ -40,7 +40,7 @@ class Trace:
         Mode of batch-size adaptation: "static", "accordion" or "gns"; static by default.
     total_steps : array_like of int, shape (N,), optional
         Steps at the initial batch size, at least 1. By default derived from `duration_s`: one for each GPU-second,
-        in whole seconds.
+        in whole seconds; or else one for each second of `size_s`.
     arrival_s : array_like of float, shape (N,)
         Seconds from the trace's start, at least 0.
     weight : array_like of float, shape (N,), optional
@@ -128,7 +128,10 @@ class Trace:
         if given is not None:
             return given
         if self.duration_s is None:
-            raise InvalidInput("total_steps", None, "must be given where duration_s is not")
+            if self.size_s is None:
+                raise InvalidInput("total_steps", None, "must be given where neither duration_s nor size_s is")
+            same_length(size_s=self.size_s, gang_gpus=self.gang_gpus)
+            return np.maximum(1.0, np.rint(self.size_s))
         same_length(duration_s=self.duration_s, gang_gpus=self.gang_gpus)
         return self.gang_gpus * np.maximum(1.0, np.rint(self.duration_s))
 
@@ -202,7 +205,7 @@ class Trace:
 
     @staticmethod
     def read(path: str | Path) -> Trace:
-        """Read a trace file in any of three formats, as `read_trace` does."""
+        """Read a trace file in any of four formats, as `read_trace` does."""
         return Trace.of(trace_columns(path))
 
 

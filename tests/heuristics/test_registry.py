@@ -21,10 +21,10 @@ def test_a_policy_is_of_the_engine_of_its_row(name):
 
 
 def test_engines_and_policies_find_each_other():
-    assert engines_of("las") == ("rounds",)
-    assert engines_of("fifo") == ("rounds", "placement")
+    assert engines_of("gavel") == ("rounds",)
+    assert engines_of("fifo") == ("rounds", "placement", "fluid")
     assert engines_of("none") == ()
-    assert {*policies_of("rounds"), *policies_of("placement")} == set(POLICIES)
+    assert {*policies_of("rounds"), *policies_of("placement"), *policies_of("fluid")} == set(POLICIES)
     assert {entry.engine for entry in POLICIES.values()} == set(ENGINES)
 
 
@@ -45,6 +45,7 @@ def first_cells(page, heading):
 def test_the_pages_list_every_policy_and_every_engine():
     assert first_cells("policies.md", "The policies") == list(policies_of("rounds"))
     assert first_cells("policies.md", "Policies of the placement engine") == list(policies_of("placement"))
+    assert first_cells("fluid.md", "Policies") == list(policies_of("fluid"))
     assert first_cells("simulation.md", "Engines") == list(ENGINES)
     command = (ROOT / "docs" / "command.md").read_text(encoding="utf-8")
     listed = re.search(r"\nThe policies are (.*?);", command, flags=re.DOTALL)

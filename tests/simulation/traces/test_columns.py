@@ -57,7 +57,7 @@ GOOD = {
         ("duration_s", [1.0, 0.0], r"duration_s\[1\] = 0.0: must be greater than 0"),
         ("duration_s", [1.0], "duration_s has length 1, job_id has length 2"),
         ("size_s", [float("inf"), 1.0], r"size_s\[0\] = inf: must be finite"),
-        ("total_steps", None, "total_steps = None: must be given where duration_s is not"),
+        ("total_steps", None, "total_steps = None: must be given where neither duration_s nor size_s is"),
         ("schedule", [((10, 3),), (32, 4)], r"schedule\[1\] = .*must be a sequence of \(batch size, epochs\)"),
     ],
 )

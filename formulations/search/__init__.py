@@ -1,0 +1,1 @@
+"""Answers of searches: decisions that are scored only by simulation."""

@@ -1,0 +1,263 @@
+"""Configuration of weighted fair queues: thresholds of sizes, weights, and the cap on demands."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arrays import Floats
+from ..checks import as_real, as_reals, refuse, store_checked
+from ..errors import InvalidInput
+from ..files import written
+
+# Weights that are rounded to three decimals add up to 1 within this.
+_SUM_SLACK = Fraction(1, 1000)
+#: Rules by which thresholds follow from sizes.
+THRESHOLD_RULES = ("exact", "artifact")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WfqConfig:
+    """Weighted fair queues of PCS (OSDI 2024, Section 4).
+
+    Parameters
+    ----------
+    thresholds : sequence of float, length Q
+        Largest size of each queue, in seconds on one GPU, ascending; the last one is infinite. A job joins the first
+        queue whose threshold is at least its size.
+    weights : sequence of Fraction, Decimal, int, str or float, length Q
+        Positive weights of the queues, which add up to 1 within 0.001. They are kept exactly; text such as "1/3" or
+        "0.25" is read as written, and a float as it is printed.
+    zeta : float
+        Least speedup per GPU (zeta_min), within [0, 1]: a job is first given only so many GPUs that s(g)/g stays at
+        least zeta; 0 caps nothing.
+    delta : float
+        Step by which the cap is relaxed while GPUs of the queue are left, positive.
+
+    Raises
+    ------
+    InvalidInput
+        If a field is out of range, or the lengths differ.
+
+    Examples
+    --------
+    >>> config = WfqConfig(thresholds=[1000.0, float("inf")], weights=["2/3", "1/3"], zeta=0.5, delta=0.25)
+    >>> config.queue_of(1000.0), config.queue_of(1000.5)
+    (0, 1)
+    >>> config.cap_levels
+    (0.5, 0.25, 0.0)
+    """
+
+    thresholds: Sequence[float]
+    weights: Sequence[Fraction]
+    zeta: float = 0.0
+    delta: float = 0.1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "thresholds", _thresholds(self.thresholds))
+        object.__setattr__(self, "weights", _weights(self.weights))
+        if len(self.weights) != len(self.thresholds):
+            why = f"there are {len(self.thresholds)} thresholds"
+            raise InvalidInput("weights", f"{len(self.weights)} values", why)
+        store_checked(self, as_real, "zeta", minimum=0.0, maximum=1.0)
+        store_checked(self, as_real, "delta", above=0.0)
+        if self.zeta / self.delta > 1e4:
+            raise InvalidInput("delta", self.delta, f"relaxes zeta = {self.zeta:g} in more than 10,000 steps")
+
+    @property
+    def queues(self) -> int:
+        """Number of queues (Q)."""
+        return len(self.weights)
+
+    @property
+    def cap_levels(self) -> tuple[float, ...]:
+        """Cap levels in the order in which they are tried: zeta, zeta - delta, ...; the last one is at most 0."""
+        levels = [self.zeta]
+        while levels[-1] > 0.0:
+            levels.append(levels[-1] - self.delta)
+        return tuple(levels)
+
+    def queue_of(self, size_s: float) -> int:
+        """Return the queue of a job of this size."""
+        return next(queue for queue, threshold in enumerate(self.thresholds) if size_s <= threshold)
+
+    @classmethod
+    def from_parameters(
+        cls,
+        sizes_s: ArrayLike,
+        *,
+        variation: float,
+        decay: float,
+        zeta: float = 0.0,
+        delta: float = 0.1,
+        thresholds: str = "exact",
+    ) -> WfqConfig:
+        """Return the configuration of PCS's parameters for a sample of sizes.
+
+        Parameters
+        ----------
+        sizes_s : array_like of float, shape (N,)
+            Sizes of jobs, in seconds on one GPU.
+        variation : float
+            Greatest squared coefficient of variation of the sizes of a queue (T), positive.
+        decay : float
+            Weight decay (W): the weight of queue i is proportional to exp(-W i), rounded to three decimals.
+        zeta, delta : float
+            As above.
+        thresholds : {"exact", "artifact"}
+            Rule of the thresholds; see `thresholds_of`.
+
+        Raises
+        ------
+        InvalidInput
+            If a parameter is out of range, or a weight rounds to zero.
+        """
+        found = thresholds_of(sizes_s, variation=variation, rule=thresholds)
+        decay = as_real("decay", decay)
+        # Shifted to the largest exponent, so that none overflows.
+        largest = max(0.0, -decay * (len(found) - 1))
+        raw = [math.exp(-decay * queue - largest) for queue in range(len(found))]
+        total = sum(raw)
+        rounded = [Fraction(round(1000.0 * each / total), 1000) for each in raw]
+        for queue, weight in enumerate(rounded):
+            if weight == 0:
+                why = f"gives queue {queue} of {len(found)} a weight below 0.0005"
+                raise InvalidInput("decay", decay, why)
+        whole = sum(rounded)
+        return cls(thresholds=found, weights=[weight / whole for weight in rounded], zeta=zeta, delta=delta)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the configuration as JSON, and write it to `path` if one is given."""
+        content = {
+            "thresholds": ["inf" if math.isinf(each) else each for each in self.thresholds],
+            "weights": [str(weight) for weight in self.weights],
+            "zeta": self.zeta,
+            "delta": self.delta,
+        }
+        return written(json.dumps(content, indent=1) + "\n", path)
+
+    @classmethod
+    def from_json(cls, text: str) -> WfqConfig:
+        """Read what `to_json` writes, or PCS's form: class_thresholds, class_rates, clip_demand_factor and delta.
+
+        Raises
+        ------
+        InvalidInput
+            If the text is no JSON of one of these forms, or a value is out of range.
+        """
+        try:
+            content = json.loads(text)
+        except (TypeError, json.JSONDecodeError) as error:
+            raise InvalidInput("text", text[:40] if isinstance(text, str) else text, f"is no JSON ({error})") from None
+        if not isinstance(content, dict):
+            raise InvalidInput("text", type(content).__name__, "must be an object of JSON")
+        names = ("class_thresholds", "class_rates", "clip_demand_factor", "delta")
+        if names[0] not in content:
+            names = ("thresholds", "weights", "zeta", "delta")
+        for name in names:
+            if name not in content:
+                raise InvalidInput(name, None, "missing from the configuration")
+        thresholds, weights, zeta, delta = (content[name] for name in names)
+        if isinstance(thresholds, list):
+            thresholds = [math.inf if each == "inf" else each for each in thresholds]
+        return cls(thresholds=thresholds, weights=weights, zeta=zeta, delta=delta)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> WfqConfig:
+        """Read a file in either form of `from_json`."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) and error.strerror else "is not a text file in UTF-8"
+            raise InvalidInput("path", str(path), why) from None
+        return cls.from_json(text)
+
+
+def thresholds_of(sizes_s: ArrayLike, *, variation: float, rule: str = "exact") -> tuple[float, ...]:
+    """Return thresholds that divide sizes into queues of bounded squared coefficient of variation, ascending.
+
+    Both rules take the sizes in ascending order and begin a new queue where the variation of the present one would
+    exceed the bound (population variance over squared mean).
+
+    Parameters
+    ----------
+    sizes_s : array_like of float, shape (N,)
+    variation : float
+        Bound (T), positive.
+    rule : {"exact", "artifact"}
+        "exact" begins the new queue at the size that exceeds the bound, between distinct sizes: no queue of the sample
+        exceeds it. "artifact" is the released code's: the threshold is the size before, rounded down, and the new
+        queue's variation counts from the size after.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is out of range, or thresholds of the artifact's rule coincide.
+    """
+    sizes = as_reals("sizes_s", sizes_s, above=0.0)
+    variation = as_real("variation", variation, above=0.0)
+    if rule not in THRESHOLD_RULES:
+        raise InvalidInput("rule", rule, f"must be one of {', '.join(THRESHOLD_RULES)}")
+    if rule == "artifact":
+        ordered, repeats = np.sort(sizes), np.ones(len(sizes), dtype=np.int64)
+    else:
+        ordered, repeats = np.unique(sizes, return_counts=True)
+    found: list[float] = []
+    # Number, mean and sum of squared differences from the mean of the sizes of the present queue.
+    count, mean, squares, before = 0, 0.0, 0.0, 0.0
+    for size, repeat in zip(ordered.tolist(), repeats.tolist(), strict=True):
+        total = count + repeat
+        nearer = mean + (size - mean) * repeat / total
+        spread = squares + (size - mean) ** 2 * count * repeat / total
+        if spread / total <= variation * nearer**2:
+            count, mean, squares = total, nearer, spread
+        elif rule == "artifact":
+            found.append(float(math.floor(before)))
+            count, mean, squares = 0, 0.0, 0.0
+        else:
+            found.append(before)
+            count, mean, squares = repeat, size, 0.0
+        before = size
+    return (*found, math.inf)
+
+
+def _thresholds(values: Any) -> tuple[float, ...]:
+    if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or not len(values):
+        raise InvalidInput("thresholds", values, "must be a sequence of numbers, the last one infinite")
+    found = [float(each) if isinstance(each, int | float | np.number) else each for each in values]
+    if not isinstance(found[-1], float) or found[-1] != math.inf:
+        raise InvalidInput("thresholds", found[-1], "the last threshold must be infinite", index=len(found) - 1)
+    finite: Floats = as_reals("thresholds", found[:-1], above=0.0, empty=True)
+    refuse("thresholds", np.diff(finite, prepend=0.0) <= 0.0, finite, "thresholds must ascend")
+    return (*finite.tolist(), math.inf)
+
+
+def _weights(values: Any) -> tuple[Fraction, ...]:
+    if isinstance(values, str | Mapping) or not isinstance(values, Sequence | np.ndarray) or not len(values):
+        raise InvalidInput("weights", values, "must be a sequence of numbers")
+    found = []
+    for index, value in enumerate(values):
+        if isinstance(value, bool) or not isinstance(value, str | Rational | Decimal | float | np.number):
+            raise InvalidInput("weights", value, "must be a number", index=index)
+        try:
+            weight = Fraction(value) if isinstance(value, Rational | Decimal) else Fraction(str(value))
+        except (ValueError, ZeroDivisionError, OverflowError):
+            raise InvalidInput("weights", value, 'must be a number such as 0.25 or "1/4"', index=index) from None
+        if weight <= 0:
+            raise InvalidInput("weights", value, "must be greater than 0", index=index)
+        found.append(weight)
+    total = sum(found, Fraction(0))
+    if abs(total - 1) > _SUM_SLACK:
+        raise InvalidInput("weights", float(total), "must add up to 1")
+    return tuple(found)

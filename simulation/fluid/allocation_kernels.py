@@ -1,0 +1,344 @@
+"""Compiled allocation rules: each writes `given` of the jobs that get GPUs, and lists them in `chosen`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...formulations.compiled import compiled
+
+# Codes of FluidCode: compiled loops read globals as constants.
+_FIFO, _SRSF, _SRTF, _LAS, _FS, _AFS, _AFS_L, _THEMIS, _WFQ, _WFQ_INTEGRAL = range(10)
+_NONE_GPUS = 1e-3
+_NONE_FRACTION = 1e-6
+_SAME = 1e-9
+_MARGIN_S = 1e-7
+
+
+@compiled()
+def speed(job: Any, table: Any, gpus: float) -> float:
+    """Return the speedup of a job on any number of GPUs."""
+    if gpus >= job.max_gpus:
+        return float(table[job.first + job.max_gpus])
+    down, up = math.floor(gpus), math.ceil(gpus)
+    slope = table[job.first + up] - table[job.first + down]
+    return float(slope * gpus + (table[job.first + up] - slope * up))
+
+
+@compiled()
+def in_order(jobs: Any, order: Any, queues: Any, state: Any, table: Any, chosen: Any, buffer: Any) -> int:
+    """Serve jobs by ascending key; only the keys of jobs in service change, and an arrival stands last."""
+    engine, queue = state[0], queues[0]
+    head, tail, prefix = queue.head, queue.tail, engine.prefix
+    if engine.code != _FIFO:
+        for place in range(head, head + prefix):
+            job = jobs[order[0, place]]
+            left_s = job.work_s * job.factor
+            if engine.code == _LAS:
+                job.key = job.known_s - left_s
+            else:
+                time_s = left_s / table[job.first + job.max_gpus]
+                job.key = job.max_gpus * time_s if engine.code == _SRSF else time_s
+        # Sort the jobs in service; merge them with the others, which are sorted; insert the arrival.
+        for place in range(head + 1, head + prefix):
+            moving = order[0, place]
+            at = place
+            while at > head and jobs[order[0, at - 1]].key > jobs[moving].key:
+                order[0, at] = order[0, at - 1]
+                at -= 1
+            order[0, at] = moving
+        last = tail - 1 if engine.event == 2 else tail
+        for place in range(prefix):
+            buffer[place] = order[0, head + place]
+        at, mine, others = head, 0, head + prefix
+        while mine < prefix:
+            if others < last and jobs[order[0, others]].key < jobs[buffer[mine]].key:
+                order[0, at] = order[0, others]
+                others += 1
+            else:
+                order[0, at] = buffer[mine]
+                mine += 1
+            at += 1
+        if last < tail:
+            moving = order[0, last]
+            at = last
+            while at > head and jobs[order[0, at - 1]].key > jobs[moving].key:
+                order[0, at] = order[0, at - 1]
+                at -= 1
+            order[0, at] = moving
+    count, rest = 0, engine.gpus
+    while rest > 0 and head + count < tail:
+        index = order[0, head + count]
+        jobs[index].given = min(rest, jobs[index].max_gpus)
+        rest -= min(rest, jobs[index].max_gpus)
+        chosen[count] = index
+        count += 1
+    engine.prefix = count
+    return count
+
+
+@compiled()
+def fair_share(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any) -> int:
+    """Share the GPUs evenly, again and again what jobs leave that have enough."""
+    head, tail = queues[0].head, queues[0].tail
+    rest, left = float(state[0].gpus), 0.0
+    for place in range(head, tail):
+        job = jobs[order[0, place]]
+        job.a, job.b = state[0].gpus / (tail - head), float(job.max_gpus)
+        left += job.b
+        chosen[place - head] = order[0, place]
+    for _ in range(100):
+        total = 0.0
+        for place in range(head, tail):
+            job = jobs[order[0, place]]
+            given = min(job.a, job.b)
+            job.given += given
+            job.b -= given
+            rest -= given
+            left -= given
+            if job.b == 0.0:
+                job.a = 0.0
+            total += job.a
+        if rest <= _NONE_FRACTION or left <= _NONE_FRACTION or total <= 0.0:
+            break
+        for place in range(head, tail):
+            job = jobs[order[0, place]]
+            job.a = rest * job.a / total
+    for place in range(head, tail):
+        job = jobs[order[0, place]]
+        job.given = min(job.given, float(job.max_gpus))
+    return int(tail - head)
+
+
+@compiled()
+def weigh(job: Any, table: Any, code: int) -> None:
+    """Compute what a tournament compares: time left, and the gains of one more GPU as a short and as a long job."""
+    gpus = int(job.given)
+    here, there = table[job.first + gpus], table[job.first + gpus + 1]
+    left_s = job.work_s * job.factor
+    job.a = left_s / here if here > 0.0 else np.inf
+    if code == _AFS_L:
+        job.b, job.c = there / here, here / there
+        return
+    now, then = 1.0 / (job.a + _MARGIN_S), 1.0 / (left_s / there + _MARGIN_S)
+    job.b = (then - now) / now if now > 0.0 else np.inf
+    job.c, job.d = (then - now) / then, then
+
+
+@compiled()
+def tournament(jobs: Any, order: Any, queues: Any, state: Any, table: Any, chosen: Any, places: Any, best: Any) -> int:
+    """Give GPUs one by one to the winner among the jobs below their maximum demand."""
+    head, tail, code, rest = queues[0].head, queues[0].tail, state[0].code, state[0].gpus
+    present = tail - head
+    for place in range(present):
+        chosen[place] = order[0, head + place]
+    if code == _AFS_L:
+        if present >= rest:
+            left_s = np.empty(present)
+            for place in range(present):
+                left_s[place] = jobs[chosen[place]].work_s * jobs[chosen[place]].factor
+            shortest = np.argsort(left_s, kind="mergesort")[:rest]
+            for place in range(rest):
+                places[place] = chosen[shortest[place]]
+            for place in range(rest):
+                chosen[place] = places[place]
+                jobs[chosen[place]].given = 1.0
+            return int(rest)
+        for place in range(present):
+            jobs[chosen[place]].given = 1.0
+        rest -= present
+    count = 0
+    for place in range(present):
+        if jobs[chosen[place]].given < jobs[chosen[place]].max_gpus:
+            weigh(jobs[chosen[place]], table, code)
+            places[count] = chosen[place]
+            count += 1
+    # best[p] is the winner among the first p + 1: a GPU changes only those from the winner's place on.
+    since = 0
+    while rest > 0 and count > 0:
+        for place in range(since, count):
+            if place == 0:
+                best[place] = 0
+                continue
+            held, rival = jobs[places[best[place - 1]]], jobs[places[place]]
+            if rival.a < held.a:
+                short, long, short_place, long_place = rival, held, place, best[place - 1]
+            else:
+                short, long, short_place, long_place = held, rival, best[place - 1], place
+            if code == _AFS_L:
+                wins = short.b + long.c > 2.0
+            elif short.a == np.inf:
+                wins = short.d > long.d
+            else:
+                wins = short.b > long.c
+            best[place] = short_place if wins else long_place
+        since = best[count - 1]
+        winner = jobs[places[since]]
+        winner.given += 1.0
+        rest -= 1
+        if winner.given == winner.max_gpus:
+            for place in range(since, count - 1):
+                places[place] = places[place + 1]
+            count -= 1
+        else:
+            weigh(winner, table, code)
+    return int(present)
+
+
+@compiled()
+def worst_first(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any, places: Any, wide: Any) -> int:
+    """Give the job of the largest ratio of time to fair time its maximum demand, or what is left; then the next."""
+    engine = state[0]
+    head, rest, count = queues[0].head, engine.gpus, 0
+    waiting = queues[0].tail - head
+    # Columns of their own: the scans below read them again and again.
+    ratios, ages_s, left_s, fair_s = np.empty(waiting), np.empty(waiting), np.empty(waiting), np.empty(waiting)
+    demands, several = np.empty(waiting, np.int64), 0
+    for place in range(waiting):
+        places[place] = order[0, head + place]
+        job = jobs[places[place]]
+        demands[place] = job.max_gpus
+        if job.max_gpus > 1:
+            wide[several] = place
+            several += 1
+        contention = (engine.seen - job.seen) / (engine.events - job.events)
+        fair_s[place] = job.estimate_s / min(engine.gpus / contention, float(job.max_gpus))
+        ages_s[place] = (engine.now - job.arrival) / engine.ticks_per_s
+        left_s[place] = job.work_s * job.factor
+        ratios[place] = (ages_s[place] + left_s[place] / min(rest, job.max_gpus)) / fair_s[place]
+    while count < waiting:
+        worst, largest = 0, -np.inf
+        for place in range(waiting):
+            if ratios[place] > largest:
+                worst, largest = place, ratios[place]
+        index, given = places[worst], min(rest, demands[worst])
+        jobs[index].given = given
+        chosen[count] = index
+        count += 1
+        rest -= given
+        ratios[worst], demands[worst] = -np.inf, 0
+        if rest == 0:
+            break
+        # Only a job that demands more than is left changes its ratio.
+        for at in range(several):
+            if demands[wide[at]] > rest:
+                ratios[wide[at]] = (ages_s[wide[at]] + left_s[wide[at]] / rest) / fair_s[wide[at]]
+    return count
+
+
+@compiled()
+def by_queue(jobs: Any, order: Any, queues: Any, sums: Any, caps: Any, chosen: Any) -> int:
+    """Divide the GPUs over the queues by weight, and inside each in order of arrival up to a cap that is relaxed."""
+    rest, left = 0.0, 0.0
+    for queue in queues:
+        queue.gpus, queue.rest, queue.wanted = 0.0, queue.share, float(queue.demand)
+        rest += queue.share
+        left += queue.demand
+    for _ in range(101):
+        if rest <= 0.0 or left <= 0.0:
+            break
+        total = 0.0
+        for queue in queues:
+            amount = min(queue.rest, queue.wanted)
+            if amount <= _NONE_GPUS:
+                amount = 0.0
+            queue.gpus += amount
+            queue.wanted -= amount
+            rest -= amount
+            left -= amount
+            if queue.wanted <= _NONE_GPUS:
+                queue.rest, queue.wanted = 0.0, 0.0
+            total += queue.rest
+        if rest <= _NONE_GPUS or left <= _NONE_GPUS or total <= 0.0:
+            break
+        for queue in queues:
+            queue.rest = rest * queue.rest / total
+    count = 0
+    for number in range(len(queues)):
+        queue = queues[number]
+        # Rounding must not give a job a trace of a GPU where the exact amount is whole.
+        if abs(queue.gpus - np.rint(queue.gpus)) <= _SAME:
+            queue.gpus = np.rint(queue.gpus)
+        if queue.gpus <= 0.0:
+            continue
+        # The sum of a queue's caps rises as the level falls: the first that uses all its GPUs.
+        level = 0
+        while level + 1 < sums.shape[1] and sums[number, level] < queue.gpus:
+            level += 1
+        rest = queue.gpus
+        for place in range(queue.head, queue.tail):
+            index = order[number, place]
+            given = min(rest, float(min(jobs[index].max_gpus, caps[jobs[index].curve, level])))
+            if given > 0.0:
+                jobs[index].given = given
+                chosen[count] = index
+                count += 1
+                rest -= given
+                if rest <= 0.0:
+                    break
+    return count
+
+
+@compiled()
+def begin_turns(jobs: Any, state: Any, turns: Any, circle: Any, members: Any, chosen: Any, count: int) -> None:
+    """Let the whole GPUs of the fractions begin to go round; see `Rotation`. `a` is a fraction, `b` a whole part."""
+    engine = state[0]
+    size, length = 0, 0.0
+    for place in range(count):
+        job = jobs[chosen[place]]
+        job.b = math.floor(job.given + _SAME)
+        job.a = job.given - job.b
+        members[place] = chosen[place]
+        if job.a > _SAME:
+            circle[size] = chosen[place]
+            size += 1
+            length += job.a
+    if size > 1:
+        first = circle[0]
+        for place in range(size - 1):
+            circle[place] = circle[place + 1]
+        circle[size - 1] = first
+    whole_gpus = math.floor(length + _NONE_FRACTION)
+    for gpu in range(whole_gpus):
+        at, end, place = gpu * (length / whole_gpus), jobs[circle[0]].a, 0
+        while end <= at + _SAME and place + 1 < size:
+            place += 1
+            end += jobs[circle[place]].a
+        turns[gpu].place, turns[gpu].left = place, end - at
+    engine.circle, engine.turns, engine.members = size, whole_gpus, count
+
+
+@compiled()
+def next_turn(jobs: Any, state: Any, turns: Any, circle: Any) -> None:
+    """Move all GPUs that go round to the end of the turn that ends first."""
+    engine = state[0]
+    passed = np.inf
+    for gpu in range(engine.turns):
+        passed = min(passed, turns[gpu].left)
+    for gpu in range(engine.turns):
+        turns[gpu].left -= passed
+        if turns[gpu].left <= _SAME:
+            turns[gpu].place = (turns[gpu].place + 1) % engine.circle
+            turns[gpu].left = jobs[circle[turns[gpu].place]].a
+
+
+@compiled()
+def on_turn(jobs: Any, state: Any, turns: Any, circle: Any, members: Any, chosen: Any) -> int:
+    """Give each job its whole part, and one GPU to the jobs on turn; set the time to the next turn, in quanta."""
+    engine = state[0]
+    for place in range(engine.members):
+        jobs[members[place]].given = jobs[members[place]].b
+    first = np.inf
+    for gpu in range(engine.turns):
+        job = jobs[circle[turns[gpu].place]]
+        job.given = job.b + 1.0
+        first = min(first, turns[gpu].left)
+    engine.turn = first if engine.circle > 1 else np.inf
+    count = 0
+    for place in range(engine.members):
+        if jobs[members[place]].given > 0.0:
+            chosen[count] = members[place]
+            count += 1
+    return count

@@ -1,0 +1,184 @@
+"""Compiled form of the fluid engine: it fills the arrays, runs the loops in batches and collects the records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formulations.arrays import Floats
+from ...formulations.errors import EquipoiseError
+from ..cluster import Cluster
+from ..results.timeline import Levels, Stretches
+from ..traces.trace import Trace
+from .arrays import CHANGE, JOB, LEVEL, QUEUE, STATE, STUCK, TURN
+from .job import FluidJob, fluid_jobs
+from .loop_kernels import run_events
+from .policy import FluidCode, FluidPolicy, FluidRule
+from .result import RECORDS, FluidResult, fluid_result
+from .rules import FluidRules
+from .speedups import Speedups
+
+# Events in a batch without and with predictions: Ctrl-C and progress wait for its end.
+_BATCH, _PREDICTED_BATCH = 4096, 256
+_LEAST_CHANGES = 1 << 16
+# Rows of the lists: in service, done without GPUs, chosen, circle and members of the turns, two for scratch.
+_LISTS = 7
+# A queue whose share is no more than this may get nothing.
+_NONE_GPUS = 1e-3
+
+
+class CompiledRun:
+    """Simulation in progress: `step` processes a batch of events. Arguments are those of the engine."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        policy: FluidPolicy,
+        cluster: Cluster,
+        speedups: Speedups,
+        rules: FluidRules,
+        record: bool,
+        rule: FluidRule,
+    ) -> None:
+        self.trace, self.policy, self.cluster, self.rules = trace, policy, cluster, rules
+        self.jobs = fluid_jobs(trace, speedups, rules)
+        count, queues = len(self.jobs), len(rule.weights)
+        table, caps = self._tables(rule)
+        self.arrays = np.zeros(count, JOB)
+        self._fill_jobs(rule, table)
+        own = self._state(rule, count, queues)
+        twin = tuple(np.zeros_like(array) for array in (self.arrays, *own)) if rules.predict else self._no_twin(own)
+        self.state: NDArray[Any] = own[3]
+        self.changes = np.zeros(4 * count + _LEAST_CHANGES if record else 0, CHANGE)
+        self.record = record
+        self._arguments = (self.arrays, *own, *twin, np.concatenate(table), caps, self.changes, np.zeros(0, CHANGE))
+        self.logged: list[NDArray[Any]] = []
+        self.level_rows: list[NDArray[Any]] = []
+        self.steps = self.ended = 0
+
+    def _tables(self, rule: FluidRule) -> tuple[list[Floats], NDArray[np.int64]]:
+        """Return the speedups of each curve, and the GPUs to which each cap level cuts it, shape (C, K)."""
+        curves = {id(job.speedups): job for job in self.jobs}
+        self._curve_rows = {key: row for row, key in enumerate(curves)}
+        table = [np.array(job.speedups) for job in curves.values()]
+        caps = [[job.capped_gpus(level) for level in rule.caps] for job in curves.values()]
+        return table, np.array(caps, dtype=np.int64)
+
+    def _fill_jobs(self, rule: FluidRule, table: list[Floats]) -> None:
+        jobs, arrays = self.jobs, self.arrays
+        sizes_s = np.array([job.true_size_s for job in jobs])
+        firsts = np.cumsum([0, *(len(curve) for curve in table)])
+        arrays["arrival"] = [job._arrival for job in jobs]
+        arrays["size_s"] = arrays["work_s"] = sizes_s
+        arrays["factor"] = [job._factor for job in jobs]
+        arrays["estimate_s"] = arrays["known_s"] = [job.size_s for job in jobs]
+        arrays["curve"] = [self._curve_rows[id(job.speedups)] for job in jobs]
+        arrays["first"] = firsts[arrays["curve"]]
+        arrays["max_gpus"] = [job.max_gpus for job in jobs]
+        arrays["queue"] = np.searchsorted(rule.thresholds, arrays["estimate_s"])
+        arrays["start_s"] = arrays["end_s"] = arrays["predicted_s"] = arrays["bound_s"] = np.nan
+        arrays["least"] = [
+            self._least_speed(rule, job, int(queue)) for job, queue in zip(jobs, arrays["queue"], strict=True)
+        ]
+
+    def _least_speed(self, rule: FluidRule, job: FluidJob, queue: int) -> float:
+        """Return the speed that the queue of a job guarantees to its head; nan: there is no guarantee."""
+        if rule.code not in (FluidCode.FIFO, FluidCode.WFQ) or self.rules.preemption_s > 0.0 or not job.exact:
+            return float("nan")
+        share = float(rule.weights[queue] * self.cluster.gpus)
+        return job.least_speed(min(share, job.capped_gpus(rule.caps[0]))) if share > _NONE_GPUS else 0.0
+
+    def _state(self, rule: FluidRule, count: int, queues: int) -> tuple[NDArray[Any], ...]:
+        """Return order, queues, sums of caps, state, turns and lists at the start."""
+        gpus = self.cluster.gpus
+        shares = np.zeros(queues, QUEUE)
+        shares["share"] = [float(weight * gpus) for weight in rule.weights]
+        state = np.zeros(1, STATE)
+        state["timer"], state["timer_s"], state["turn"] = np.inf, rule.timer_s, np.inf
+        state["ticks_per_s"] = 1e6 if self.rules.microseconds else 1.0
+        state["preemption_s"], state["microseconds"] = self.rules.preemption_s, self.rules.microseconds
+        state["gpus"], state["code"] = gpus, rule.code
+        turns = np.zeros(gpus if rule.code == FluidCode.WFQ_INTEGRAL else 0, TURN)
+        return (
+            np.zeros((queues, count), np.int64),
+            shares,
+            np.zeros((queues, len(rule.caps)), np.int64),
+            state,
+            turns,
+            np.zeros((_LISTS, count), np.int64),
+        )
+
+    def _no_twin(self, own: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
+        """Return empty arrays of the same types: without predictions the twin is not read."""
+        return tuple(array[:0].copy() for array in (self.arrays, *own))
+
+    @property
+    def time_s(self) -> float:
+        """Time of the last event."""
+        return float(self.state["now"][0] / self.state["ticks_per_s"][0])
+
+    def step(self) -> bool:
+        """Process a batch of events; False if all jobs had ended before it."""
+        if self.ended == len(self.jobs):
+            return False
+        if self.steps >= self.rules.most_steps:
+            present = int(self.state["present"][0])
+            raise EquipoiseError(f"{self.steps} events passed, and {present} jobs have not ended")
+        most = min(_PREDICTED_BATCH if self.rules.predict else _BATCH, self.rules.most_steps - self.steps)
+        levels = np.zeros(most, LEVEL)
+        self.state["changes"] = self.state["levels"] = 0
+        arguments: tuple[Any, ...] = (*self._arguments, levels, most, self.rules.predict)
+        reason = run_events(*arguments)
+        done = int(self.state["levels"][0])
+        self.steps += done
+        self.ended = int(self.state["ended"][0])
+        self.level_rows.append(levels[:done])
+        self.logged.append(self.changes[: self.state["changes"][0]].copy())
+        if reason == STUCK:
+            raise EquipoiseError(f"{self.policy.name} leaves jobs without GPUs, and no event is to come")
+        return True
+
+    def result(self) -> FluidResult:
+        """Return the result up to the last event."""
+        place = np.empty(len(self.jobs), np.int64)
+        place[[job.trace_index for job in self.jobs]] = np.arange(len(self.jobs))
+        arrays = self.arrays[place]
+        columns = {name: arrays[name] for name in (*RECORDS, "contention", "mean_contention", "bound_s")}
+        return fluid_result(
+            self.trace,
+            self.policy,
+            self.cluster,
+            self.rules,
+            [self.jobs[each] for each in place],
+            {**columns, "predicted_end_s": arrays["predicted_s"]},
+            levels=self._levels(),
+            stretches=self._stretches() if self.record else None,
+        )
+
+    def _levels(self) -> Levels:
+        rows = np.concatenate(self.level_rows) if self.level_rows else np.zeros(0, LEVEL)
+        end_s = np.append(rows["time_s"][1:], self.time_s)[: len(rows)]
+        kept = end_s > rows["time_s"]
+        names = {"start_s": "time_s", "gpus_busy": "busy", "running": "running", "waiting": "waiting"}
+        columns = {name: rows[field][kept] for name, field in names.items()}
+        return Levels(end_s=end_s[kept], **columns)
+
+    def _stretches(self) -> Stretches:
+        """Return the stretches between the changes of each job's GPUs."""
+        log = np.concatenate(self.logged) if self.logged else np.zeros(0, CHANGE)
+        log = log[np.argsort(log["job"], kind="stable")]
+        last = np.append(log["job"][1:] != log["job"][:-1], True)[: len(log)]
+        trace_index = np.array([job.trace_index for job in self.jobs])[log["job"]]
+        # A job gives up its GPUs when it ends, which is no change of the policy's.
+        left_s = np.fmin(self.arrays["end_s"], self.time_s)[log["job"]]
+        end_s = np.where(last, left_s, np.append(log["time_s"][1:], 0.0)[: len(log)])
+        chosen = (log["gpus"] > 0.0) & (log["time_s"] < self.time_s)
+        return Stretches(
+            trace_index=trace_index[chosen],
+            start_s=log["time_s"][chosen],
+            end_s=end_s[chosen],
+            gpus=log["gpus"][chosen],
+            gpu_type=np.zeros(int(chosen.sum()), np.int64),
+        )

@@ -1,0 +1,168 @@
+"""Compiled steps of the fluid engine: the next end, progress, arrivals, ends, and changes of GPUs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...formulations.compiled import compiled
+from .allocation_kernels import speed
+
+_SRSF, _SRTF, _LAS = 1, 2, 3
+_CUT_GPUS = 1e-9
+_DONE = 1e-12
+
+
+@compiled()
+def ticks(state: Any, seconds: float) -> float:
+    """Return seconds in ticks of the clock; see `Clock.ticks`."""
+    if state[0].microseconds == 0 or np.isinf(seconds):
+        return seconds
+    whole = np.trunc(seconds)
+    return float(whole * 1e6 + np.rint((seconds - whole) * 1e6))
+
+
+@compiled()
+def next_end(jobs: Any, state: Any, served: Any, pending: Any) -> Any:
+    """Return the ticks of the next end, and the job; -1 if no job ends."""
+    engine = state[0]
+    # In an order by key the first in service ends first; else the first to arrive.
+    by_rank = engine.code > _LAS
+    first, ending = np.inf, -1
+    for place in range(engine.pending):
+        if ending < 0 or pending[place] < ending:
+            first, ending = engine.now, pending[place]
+    for place in range(engine.served):
+        job = jobs[served[place]]
+        if job.work_s <= _DONE * job.size_s:
+            time = engine.now
+        elif job.rate > 0.0:
+            time = max(engine.now, engine.now + ticks(state, job.pause_s + job.work_s / job.rate))
+        else:
+            continue
+        if time < first or (by_rank and time == first and served[place] < ending):
+            first, ending = time, served[place]
+    return first, ending
+
+
+@compiled()
+def advance(jobs: Any, state: Any, served: Any, to: float, event: int) -> None:
+    """Let all jobs run until an event."""
+    engine = state[0]
+    span_s = (to - engine.now) / engine.ticks_per_s
+    for place in range(engine.served):
+        job = jobs[served[place]]
+        paused = min(span_s, job.pause_s)
+        job.pause_s -= paused
+        job.work_s -= job.rate * (span_s - paused)
+        job.run_s += span_s - paused
+        job.gpu_s += job.gpus * (span_s - paused)
+    engine.seen += engine.present
+    engine.events += 1
+    engine.seen_s += engine.present * span_s
+    engine.now, engine.event = to, event
+
+
+@compiled()
+def leave(
+    jobs: Any, order: Any, queues: Any, sums: Any, state: Any, caps: Any, served: Any, pending: Any, ending: int
+) -> None:
+    """Take a job that ends out of all lists, and record its end."""
+    engine, job = state[0], jobs[ending]
+    queue = queues[job.queue]
+    place = queue.head
+    while order[job.queue, place] != ending:
+        place += 1
+    if place - queue.head < engine.prefix:
+        engine.prefix -= 1
+    for at in range(place, queue.head, -1):
+        order[job.queue, at] = order[job.queue, at - 1]
+    queue.head += 1
+    queue.demand -= job.max_gpus
+    for level in range(sums.shape[1]):
+        sums[job.queue, level] -= min(job.max_gpus, caps[job.curve, level])
+    kept = 0
+    for place in range(engine.served):
+        if served[place] != ending:
+            served[kept] = served[place]
+            kept += 1
+    engine.served = kept
+    kept = 0
+    for place in range(engine.pending):
+        if pending[place] != ending:
+            pending[kept] = pending[place]
+            kept += 1
+    engine.pending = kept
+    engine.present -= 1
+    engine.ended += 1
+    job.end_s = engine.now / engine.ticks_per_s
+    job.contention = (engine.seen - job.seen) / (engine.events - job.events)
+    span_s = (engine.now - job.arrival) / engine.ticks_per_s
+    job.mean_contention = max(1.0, (engine.seen_s - job.seen_s) / span_s) if span_s > 0.0 else 1.0
+
+
+@compiled()
+def join(jobs: Any, order: Any, queues: Any, sums: Any, state: Any, table: Any, caps: Any) -> None:
+    """Let the next job arrive."""
+    engine = state[0]
+    index = engine.arrived
+    job = jobs[index]
+    queue = queues[job.queue]
+    order[job.queue, queue.tail] = index
+    queue.tail += 1
+    queue.demand += job.max_gpus
+    for level in range(sums.shape[1]):
+        sums[job.queue, level] += min(job.max_gpus, caps[job.curve, level])
+    engine.arrived += 1
+    engine.present += 1
+    if engine.code == _SRSF or engine.code == _SRTF:
+        # The operations of `in_order`, so that equal keys are equal to the last bit.
+        time_s = job.work_s * job.factor / table[job.first + job.max_gpus]
+        job.key = job.max_gpus * time_s if engine.code == _SRSF else time_s
+    # Its own arrival counts as an event with all jobs present.
+    job.seen, job.events, job.seen_s = engine.seen - engine.present, engine.events - 1, engine.seen_s
+
+
+@compiled()
+def hold(jobs: Any, state: Any, table: Any, served: Any, pending: Any, chosen: Any, count: int, changes: Any) -> None:
+    """Let the chosen jobs hold the GPUs given to them, and all others none."""
+    engine = state[0]
+    time_s = engine.now / engine.ticks_per_s
+    for place in range(engine.served):
+        index = served[place]
+        job = jobs[index]
+        if job.given == job.gpus:
+            continue
+        if job.given == 0.0:
+            job.preemptions += 1
+            job.gpus = job.rate = 0.0
+            if job.work_s <= _DONE * job.size_s:
+                pending[engine.pending] = index
+                engine.pending += 1
+        else:
+            if job.given < job.gpus - _CUT_GPUS:
+                job.cuts += 1
+            job.gpus, job.rate = job.given, speed(job, table, job.given)
+        if len(changes) > 0:
+            changes[engine.changes].job, changes[engine.changes].time_s = index, time_s
+            changes[engine.changes].gpus = job.gpus
+            engine.changes += 1
+    for place in range(count):
+        index = chosen[place]
+        job = jobs[index]
+        if job.gpus == 0.0:
+            if np.isnan(job.start_s):
+                job.start_s = time_s
+            else:
+                job.restarts += 1
+                job.pause_s = engine.preemption_s
+            job.gpus, job.rate = job.given, speed(job, table, job.given)
+            if len(changes) > 0:
+                changes[engine.changes].job, changes[engine.changes].time_s = index, time_s
+                changes[engine.changes].gpus = job.gpus
+                engine.changes += 1
+    for place in range(count):
+        served[place] = chosen[place]
+        jobs[chosen[place]].given = 0.0
+    engine.served = count

@@ -1,0 +1,171 @@
+"""Compiled event loop of the fluid engine, and the predictions inside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...formulations.compiled import compiled
+from .allocation_kernels import (
+    begin_turns,
+    by_queue,
+    fair_share,
+    in_order,
+    next_turn,
+    on_turn,
+    tournament,
+    worst_first,
+)
+from .kernels import advance, hold, join, leave, next_end, ticks
+
+_END, _TIMER, _ARRIVAL = range(3)
+_PAUSED, _ENDED, _STUCK = range(3)
+_NEAR_S = 1e-7
+_LAS, _FS, _AFS, _AFS_L, _THEMIS, _WFQ, _WFQ_INTEGRAL = range(3, 10)
+
+
+@compiled()
+def reallocate(
+    jobs: Any, order: Any, queues: Any, sums: Any, state: Any, turns: Any, lists: Any, table: Any, caps: Any,
+    changes: Any,
+) -> None:  # fmt: skip
+    """Divide the GPUs by the policy's rule, and set the timer.
+
+    The rows of `lists` are the jobs in service, done without GPUs and chosen, the circle and members of the turns, and
+    two for scratch.
+    """
+    engine = state[0]
+    code, chosen = engine.code, lists[2]
+    engine.timer = np.inf
+    if code <= _LAS:
+        count = in_order(jobs, order, queues, state, table, chosen, lists[5])
+    elif code == _FS:
+        count = fair_share(jobs, order, queues, state, chosen)
+    elif code in (_AFS, _AFS_L):
+        present = tournament(jobs, order, queues, state, table, chosen, lists[5], lists[6])
+        count = 0
+        for place in range(present):
+            if jobs[chosen[place]].given > 0.0:
+                chosen[count] = chosen[place]
+                count += 1
+    elif code == _THEMIS:
+        count = worst_first(jobs, order, queues, state, chosen, lists[5], lists[6])
+        if engine.present > 0:
+            engine.timer = engine.now + ticks(state, engine.timer_s)
+    elif code == _WFQ or engine.event != _TIMER:
+        count = by_queue(jobs, order, queues, sums, caps, chosen)
+    else:
+        count = 0
+    if code == _WFQ_INTEGRAL:
+        if engine.event == _TIMER:
+            next_turn(jobs, state, turns, lists[3])
+        else:
+            begin_turns(jobs, state, turns, lists[3], lists[4], chosen, count)
+        count = on_turn(jobs, state, turns, lists[3], lists[4], chosen)
+        engine.timer = engine.now + ticks(state, engine.timer_s * engine.turn)
+    hold(jobs, state, table, lists[0], lists[1], chosen, count, changes)
+
+
+@compiled()
+def predict(
+    index: int,
+    jobs: Any, order: Any, queues: Any, sums: Any, state: Any, turns: Any, lists: Any,
+    twin_jobs: Any, twin_order: Any, twin_queues: Any, twin_sums: Any, twin_state: Any, twin_turns: Any,
+    twin_lists: Any, table: Any, caps: Any, changes: Any,
+) -> float:  # fmt: skip
+    """Play the present jobs out on the twin arrays until one ends; return its end in seconds, nan if it does not."""
+    engine = state[0]
+    twin_state[0] = engine
+    for number in range(len(queues)):
+        twin_queues[number] = queues[number]
+        for place in range(queues[number].head, queues[number].tail):
+            other = order[number, place]
+            twin_order[number, place] = other
+            twin_jobs[other] = jobs[other]
+            job = twin_jobs[other]
+            job.work_s = job.known_s = job.work_s * job.factor
+            job.factor = 1.0
+            if engine.code == _LAS:
+                job.key = 0.0
+        for level in range(sums.shape[1]):
+            twin_sums[number, level] = sums[number, level]
+    for place in range(engine.served):
+        twin_lists[0, place] = lists[0, place]
+    for place in range(engine.pending):
+        twin_lists[1, place] = lists[1, place]
+    for place in range(engine.circle):
+        twin_lists[3, place] = lists[3, place]
+    for place in range(engine.members):
+        twin_lists[4, place] = lists[4, place]
+    for gpu in range(engine.turns):
+        twin_turns[gpu] = turns[gpu]
+    while True:
+        end, ending = next_end(twin_jobs, twin_state, twin_lists[0], twin_lists[1])
+        if end <= twin_state[0].timer + _NEAR_S * twin_state[0].ticks_per_s:
+            if end == np.inf:
+                return np.nan
+            advance(twin_jobs, twin_state, twin_lists[0], end, _END)
+            leave(twin_jobs, twin_order, twin_queues, twin_sums, twin_state, caps, twin_lists[0], twin_lists[1], ending)
+            if ending == index:
+                return float(twin_jobs[index].end_s)
+        else:
+            advance(twin_jobs, twin_state, twin_lists[0], twin_state[0].timer, _TIMER)
+        reallocate(
+            twin_jobs, twin_order, twin_queues, twin_sums, twin_state, twin_turns, twin_lists, table, caps, changes
+        )
+
+
+@compiled()
+def run_events(
+    jobs: Any, order: Any, queues: Any, sums: Any, state: Any, turns: Any, lists: Any,
+    twin_jobs: Any, twin_order: Any, twin_queues: Any, twin_sums: Any, twin_state: Any, twin_turns: Any,
+    twin_lists: Any, table: Any, caps: Any, changes: Any, no_changes: Any, levels: Any, most: int, predicts: bool,
+) -> int:  # fmt: skip
+    """Process up to `most` events, while there is space to record them; return the reason of the return."""
+    engine = state[0]
+    for _ in range(most):
+        if engine.ended == len(jobs):
+            return _ENDED
+        if len(changes) > 0 and engine.changes + 2 * engine.present + 2 > len(changes):
+            return _PAUSED
+        end, ending = next_end(jobs, state, lists[0], lists[1])
+        arrival = jobs[engine.arrived].arrival if engine.arrived < len(jobs) else np.inf
+        if end == np.inf and engine.timer == np.inf and arrival == np.inf:
+            return _STUCK
+        timer, near = engine.timer, _NEAR_S * engine.ticks_per_s
+        if end <= timer + near:
+            timer = np.inf
+        elif arrival - near <= timer <= arrival + near:
+            timer = arrival
+        if end <= timer and end <= arrival:
+            advance(jobs, state, lists[0], end, _END)
+            leave(jobs, order, queues, sums, state, caps, lists[0], lists[1], ending)
+        elif timer <= arrival:
+            advance(jobs, state, lists[0], timer, _TIMER)
+        else:
+            advance(jobs, state, lists[0], arrival, _ARRIVAL)
+            join(jobs, order, queues, sums, state, table, caps)
+        reallocate(jobs, order, queues, sums, state, turns, lists, table, caps, changes)
+        level = levels[engine.levels]
+        level.time_s, level.busy = engine.now / engine.ticks_per_s, 0.0
+        for place in range(engine.served):
+            level.busy += jobs[lists[0, place]].gpus
+        level.running, level.waiting = engine.served, engine.present - engine.served
+        engine.levels += 1
+        if predicts and engine.event == _ARRIVAL:
+            index = engine.arrived - 1
+            if not np.isnan(jobs[index].least):
+                # The jobs of its queue up to this one, one after another at the least speed of the guarantee.
+                needs_s = 0.0
+                number = jobs[index].queue
+                for place in range(queues[number].head, queues[number].tail):
+                    ahead = jobs[order[number, place]]
+                    needs_s += ahead.work_s * ahead.factor / ahead.least if ahead.least > 0.0 else np.inf
+                jobs[index].bound_s = engine.now / engine.ticks_per_s + needs_s
+            jobs[index].predicted_s = predict(
+                index, jobs, order, queues, sums, state, turns, lists,
+                twin_jobs, twin_order, twin_queues, twin_sums, twin_state, twin_turns, twin_lists,
+                table, caps, no_changes,
+            )  # fmt: skip
+    return _PAUSED
