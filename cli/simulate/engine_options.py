@@ -101,12 +101,16 @@ class EngineOptions:
             table = table.extended(ModelTable.read(self.models))
         return ModelSpeeds(table, self.cluster(gpus).gpus_per_machine)
 
+    def speedup_tables(self) -> Speedups:
+        """Return the speedups of `--speedups`, or the built-in ones."""
+        return Speedups.builtin() if self.speedups is None else Speedups.read(self.speedups)
+
     def speeds_for(
         self, engine: str, trace: Trace, profiles: Profiles | Mapping[str, Profiles], gpus: int, rules: Any, seed: int
     ) -> Any:
         """Return the speeds of the engine."""
-        if "--speedups" in find_engine(engine).options:
-            return Speedups.builtin() if self.speedups is None else Speedups.read(self.speedups)
+        if divides_gpus(engine):
+            return self.speedup_tables()
         if "--speeds" not in find_engine(engine).options:
             return profiles
         if not isinstance(profiles, Profiles):
@@ -131,6 +135,11 @@ class EngineOptions:
         """Return the options that the engine takes, as fields of a result's document."""
         taken = find_engine(engine).options
         return {name: value for name, value in vars(self).items() if f"--{name.replace('_', '-')}" in taken}
+
+
+def divides_gpus(engine: str) -> bool:
+    """Whether jobs of the engine run on any number of GPUs, at speeds by `--speedups`."""
+    return "--speedups" in find_engine(engine).options
 
 
 def _one_type() -> CommandError:
