@@ -85,7 +85,7 @@ def elastic_jobs(text: str, jobs: int | None, gpus: int, seed: int, speedups: Sp
     count, given = _count_and_options(text, _ELASTIC, _ELASTIC_HINT)
     workload = find_workload(given.get("workload", "training"))
     changes: dict[str, Any] = {key: Cdf.read(given[key]) for key in ("sizes", "demands") if key in given}
-    rates = {key: read_value(given[key]) for key in ("load", "jobs_per_hour") if key in given}
+    rates: dict[str, Any] = {key: read_value(given[key]) for key in ("load", "jobs_per_hour") if key in given}
     if rates:
         changes |= {"load": None, "jobs_per_hour": None, **rates}
     if "group" in given:
