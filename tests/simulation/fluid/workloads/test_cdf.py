@@ -56,6 +56,12 @@ def test_quantiles_are_those_of_the_table(table, seed):
         assert (drawn < value).mean() - WITHIN <= share <= (drawn <= value).mean() + WITHIN
 
 
+def test_a_draw_on_a_share_takes_the_row_of_this_share():
+    u = float(np.random.default_rng(0).random())
+    table = Cdf(values=[5, 5, 90], cdf=[0, u, 1], unit="secs")
+    assert table.draw(np.random.default_rng(0), 1).tolist() == [5.0]
+
+
 def test_equal_neighbours_are_steps():
     table = Cdf(values=[1, 1, 4, 4], cdf=[0, 0.75, 0.75, 1], unit="gpus-per-job")
     drawn = table.draw(np.random.default_rng(3), N)
