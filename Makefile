@@ -3,8 +3,9 @@
 #   make test    the test suite, on all cores; with EXTRAS=test,all all of it, on every solver that pip can install
 #   make lint types docs bench
 #   make verify-full   the long form of the tests that count: all solvers on 500 random programs of each kind and on
-#                      2,000 markets of each family, every certificate, every proof, and the placement engine against
-#                      exact fractions on 2,000 cases of each policy
+#                      2,000 markets of each family, every certificate, every proof, the placement engine against
+#                      exact fractions and the fluid engine's compiled loops against its reference on 2,000 cases of
+#                      each policy
 
 VENV := .venv
 EXTRAS ?= test
@@ -83,7 +84,8 @@ verify-full: $(STAMP)-all
 	$(BIN)/python -m equipoise bench agreement --count 500 --kinds "$(PROGRAMS)"
 	$(BIN)/python -m equipoise bench agreement --count 2000 --kinds "$(MARKETS)"
 	$(BIN)/python -m equipoise verify --examples 2000 --html verify.html
-	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -q -n auto tests/simulation/placement/test_reference.py
+	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -q -n auto tests/simulation/placement/test_reference.py \
+	  tests/simulation/fluid/test_compiled.py tests/simulation/fluid/test_predictions.py
 	$(BIN)/python -m equipoise backends --check all
 
 clean:

@@ -74,6 +74,8 @@ class Engine:
         Columns of a comparison.
     job_columns : tuple of (str, str)
         Columns of `SimulationResult.jobs` that only this engine has and a page shows, with their headings.
+    job_fields : tuple of str
+        Columns of `SimulationResult.jobs` that `--per-job` adds to those of all engines.
     options : tuple of str
         Options of the command line that only this engine takes, such as "--machines".
     """
@@ -86,6 +88,7 @@ class Engine:
     sentence: str = ""
     headlines: tuple[Headline, ...] = HEADLINES
     job_columns: tuple[tuple[str, str], ...] = ()
+    job_fields: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
     def load(self, name: str) -> Any:
@@ -146,6 +149,7 @@ _OWN = (
             ("error_pct", "error %"),
             ("preemptions", "preemptions"),
         ),
+        job_fields=("predicted_end_s", "bound_s", "error_pct", "unfairness", "preemptions"),
         options=("--speedups",),
     ),
 )

@@ -19,6 +19,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 GROUPS = {
     "window": {"window", "plan", "simulate", "compare", "shockwave"},
     "markets and shares": {"markets", "shares", "makespan", "assignment", "rounds", "certificates"},
+    "fluid": {"fluid"},
     "processes": {"isolation", "verification"},
 }
 

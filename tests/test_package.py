@@ -211,6 +211,39 @@ def test_what_is_compiled_once_is_loaded_afterwards(tmp_path, monkeypatch):
     assert first.targetoptions["fastmath"] is True
 
 
+INNER = """from equipoise.formulations.compiled import compiled
+
+@compiled()
+def inner(value):
+    return value + {more}
+"""
+OUTER = """from equipoise.formulations.compiled import compiled
+from inner_loop import inner
+
+@compiled()
+def outer(value):
+    return 2 * inner(value)
+
+print(outer(1), outer.stats.cache_hits.total())
+"""
+
+
+def test_a_change_of_an_inner_loop_compiles_the_outer_one_anew(tmp_path):
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    (tmp_path / "outer_loop.py").write_text(OUTER, encoding="utf-8")
+    printed = []
+    for more in (1, 1, 22):
+        (tmp_path / "inner_loop.py").write_text(INNER.format(more=more), encoding="utf-8")
+        os.utime(tmp_path / "inner_loop.py", (more, more))
+        command = [sys.executable, "-B", "outer_loop.py"]
+        run = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, timeout=120
+        )
+        printed.append(run.stdout.split())
+    assert printed == [["4", "0"], ["4", "1"], ["46", "0"]]
+
+
 def test_without_a_writable_folder_a_loop_is_compiled_uncached(monkeypatch):
     monkeypatch.setattr("numba.core.caching.CacheImpl._locator_classes", [])
     kernel = compiled()(halved)

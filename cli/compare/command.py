@@ -29,6 +29,7 @@ from ..simulate.options import (
     Jobs,
     Machines,
     ModelFile,
+    Predict,
     ProfileFolder,
     Racks,
     Rules,
@@ -76,6 +77,7 @@ def compare_command(
     models: ModelFile = None,
     interference: InterferenceText = None,
     speedups: SpeedupFile = None,
+    predict: Predict = False,
     workers: Annotated[
         int | None, typer.Option(metavar="N", help="Policies run at once [one for each processor; needs joblib].")
     ] = None,
@@ -98,7 +100,8 @@ def compare_command(
         as_integer("--workers", workers, minimum=1)
     specs = read_policies(policies or default_policies(engine, own.speeds), seed, engine)
     config = read_config(
-        trace, gpus=gpus, engine=str(specs[0].engine), profiles=profiles, cluster=cluster, jobs=jobs, rules=rules,
+        trace, gpus=gpus, engine=str(specs[0].engine), profiles=profiles, cluster=cluster, jobs=jobs,
+        rules=",".join(filter(None, (rules, "predict=true" if predict else None))) or None,
         seed=seed, sort=sort, skip_wide=skip_wide, split_gpus=split_gpus, own=own,
     )  # fmt: skip
     targets = Targets(out, PAGE if html is None and out is None and not as_json else html)
@@ -122,7 +125,7 @@ def default_policies(engine: str | None, speeds: str | None = None) -> Sequence[
     own = policies_of(engine)
     reading = [name for name in own if "speeds" in getattr(find_policy(name, engine).load(), "knows", ())]
     runnable = [name for name in own if speeds == "models" or name not in reading]
-    return [name for name in PAPER if name in own] or runnable
+    return [name for name in PAPER if name in own] if PAPER[0] in own else runnable
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from .options import (
     Jobs,
     Machines,
     ModelFile,
+    Predict,
     ProfileFolder,
     Racks,
     Rules,
@@ -62,6 +63,7 @@ def simulate_command(
     models: ModelFile = None,
     interference: InterferenceText = None,
     speedups: SpeedupFile = None,
+    predict: Predict = False,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the tables as CSV, page.html and summary.json here.")
     ] = None,
@@ -81,7 +83,8 @@ def simulate_command(
     if more:
         raise CommandError(f"--policy {policy}: names {1 + len(more)} policies", "`equipoise compare` runs several.")
     config = read_config(
-        trace, gpus=gpus, engine=str(spec.engine), profiles=profiles, cluster=cluster, jobs=jobs, rules=rules,
+        trace, gpus=gpus, engine=str(spec.engine), profiles=profiles, cluster=cluster, jobs=jobs,
+        rules=",".join(filter(None, (rules, "predict=true" if predict else None))) or None,
         seed=seed, sort=sort, skip_wide=skip_wide, split_gpus=split_gpus, own=own,
     )  # fmt: skip
     check_folder(out)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from ...formulations.checks import as_integer
-from ...simulation import Profiles, Trace, read_durations, read_trace
+from ...simulation import Profiles, Trace, exclusive_s, read_durations, read_trace
 from ...simulation.engines import DEFAULT_ENGINE, Engine, find_engine
 from ...simulation.traces.durations import is_duration_trace
 from ..console import print_status
@@ -24,6 +24,7 @@ from .workload import (
     fitting_jobs,
     generated_jobs,
     in_order,
+    is_elastic,
     is_generated,
     with_models,
 )
@@ -116,7 +117,7 @@ def read_config(
     profiles_name = profiles or BUILTIN
     elastic = divides_gpus(engine)
     file, options = file_and_options(trace, elastic)
-    if is_generated(trace) and elastic:
+    if elastic and is_elastic(trace):
         found = elastic_jobs(trace, jobs, widest, seed, own.speedup_tables())
     elif is_generated(trace):
         found = generated_jobs(trace, jobs, widest, seed, first)
@@ -131,8 +132,8 @@ def read_config(
         found = in_order(chosen_jobs(read_trace(file), file, options), sort)
         if profiles is None and all((Path(file).parent / name).is_file() for name in PROFILE_FILES):
             print_status(f"profiles: built in; --profiles {Path(file).parent} takes those beside the trace")
-    if elastic:
-        found = with_models(found, options, seed, own.speedup_tables())
+    if elastic and isinstance(known, Profiles):
+        found = with_models(_sized(found, known), options, seed, own.speedup_tables())
     repeated = (
         (("--engine", engine), engine != DEFAULT_ENGINE),
         (("--profiles", BUILTIN), profiles == BUILTIN),
@@ -160,6 +161,13 @@ def read_config(
     )
     _ = config.speeds  # checked before anything runs
     return config
+
+
+def _sized(trace: Trace, profiles: Profiles) -> Trace:
+    """Return the trace with the durations that follow from the profiles, unless it states durations or sizes."""
+    if trace.duration_s is not None or trace.size_s is not None:
+        return trace
+    return replace(trace, duration_s=exclusive_s(trace, profiles))
 
 
 def _gpus(text: str) -> int | dict[str, int]:

@@ -58,6 +58,10 @@ InterferenceText = Annotated[
         "--rules jobs_per_gpu=2 lets jobs share.",
     ),
 ]
+Predict = Annotated[
+    bool,
+    typer.Option("--predict", help="Predict each job's end at its arrival, in the fluid engine: a rule, predict=true."),
+]
 SpeedupFile = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="Speedups of models on several GPUs, as JSON, for the fluid engine [builtin]."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +68,7 @@ def document(config: SimulationConfig, run: FinishedRun, *, per_job: bool = Fals
             for name, metrics in by_gpus(run.result, config.split_gpus).items()
         }
     if per_job:
-        fields["jobs"] = job_rows(run.result)
+        fields["jobs"] = job_rows(run.result, config.engine.job_fields)
     return fields
 
 
@@ -78,7 +78,8 @@ def by_gpus(result: SimulationResult, most: int) -> dict[str, Mapping[str, float
     return {name: result.of(mask) if mask.any() else {} for name, mask in (("more", wide), ("at_most", ~wide))}
 
 
-def job_rows(result: SimulationResult) -> list[dict[str, Any]]:
-    """Return id, start, end, JCT and FTF of every job, in the order of the trace."""
-    columns = [[json_value(value) for value in result.jobs[name].tolist()] for name in JOB_FIELDS]
-    return [dict(zip(JOB_FIELDS, row, strict=True)) for row in zip(*columns, strict=True)]
+def job_rows(result: SimulationResult, more: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Return id, start, end, JCT, FTF and more columns of every job, in the order of the trace."""
+    names = (*JOB_FIELDS, *more)
+    columns = [[json_value(value) for value in result.jobs[name].tolist()] for name in names]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]

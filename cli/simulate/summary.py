@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.text import duration_text
@@ -47,7 +47,7 @@ def print_summary(config: SimulationConfig, run: FinishedRun, *, per_job: bool) 
         out.print(f"{name:<14}{text}", soft_wrap=True)
     if per_job:
         out.print()
-        _print_jobs(out, run)
+        _print_jobs(out, run, config.engine.job_fields)
     sys.stdout.flush()
 
 
@@ -62,17 +62,31 @@ def _seconds(value: float) -> str:
     return f"{value:,.0f} s ({duration_text(value)})"
 
 
-def _print_jobs(out: Console, run: FinishedRun) -> None:
+def _print_jobs(out: Console, run: FinishedRun, more: Sequence[str]) -> None:
     from rich.text import Text
 
     table = new_table()
-    for name in ("job", "start s", "end s", "JCT s", "FTF"):
+    for name in ("job", "start s", "end s", "JCT s", "FTF", *map(_title, more)):
         table.add_column(name, justify="left" if name == "job" else "right")
-    for row in job_rows(run.result):
+    for row in job_rows(run.result, more):
         seconds = [f"{row[key]:,.0f}" if row[key] is not None else "-" for key in ("start_s", "end_s", "jct_s")]
         fairness = "-" if row["ftf"] is None else f"{row['ftf']:.3f}"
-        table.add_row(Text(printable(str(row["job_id"]))), *seconds, fairness)
+        own = [_number(row[name]) for name in more]
+        table.add_row(Text(printable(str(row["job_id"]))), *seconds, fairness, *own)
     out.print(table)
+
+
+def _title(column: str) -> str:
+    """Return the heading of a column such as predicted_end_s or error_pct."""
+    name, _, unit = column.rpartition("_")
+    return f"{name.replace('_', ' ')} {'%' if unit == 'pct' else unit}" if unit in ("s", "pct") else column
+
+
+def _number(value: float | None) -> str:
+    """Return a number, in whole seconds if it is large; a dash where there is none."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 1000 else f"{value:,.3f}"
 
 
 def solves_text(metrics: Mapping[str, Any], solves: pd.DataFrame) -> str:

@@ -21,15 +21,24 @@ if TYPE_CHECKING:
 
 GENERATED = "generated"
 GENERATED_JOBS = 120
-_GENERATED_HINT = f"such as {GENERATED}:900,mean_interarrival_s=20 or {GENERATED}:120,static=0.5,gns=0.5."
-_ELASTIC_HINT = f"such as {GENERATED}:1000,load=0.9 or {GENERATED}:1000,workload=automl,sizes=FILE."
 _ELASTIC = ("workload", "load", "jobs_per_hour", "sizes", "demands", "group")
+_GENERATED_HINT = (
+    f"such as {GENERATED}:900,mean_interarrival_s=20 or {GENERATED}:120,static=0.5,gns=0.5; or else, in the fluid "
+    f"engine, {', '.join(_ELASTIC)}."
+)
+_ELASTIC_HINT = f"such as {GENERATED}:1000,load=0.9 or {GENERATED}:1000,workload=automl,sizes=FILE."
 _FILE_HINT = "such as FILE:cluster=NAME, the jobs of FILE whose column model is NAME."
 
 
 def is_generated(name: str) -> bool:
     """Whether the trace of this name is a generated workload, and no file."""
     return name == GENERATED or name.startswith(f"{GENERATED}:")
+
+
+def is_elastic(name: str) -> bool:
+    """Whether the trace of this name is generated with an option that only the fluid engine's generator has."""
+    pieces = name.partition(":")[2].split(",")
+    return is_generated(name) and any(piece.partition("=")[0].strip() in _ELASTIC for piece in pieces)
 
 
 def in_order(trace: Trace, sort: bool) -> Trace:
@@ -74,7 +83,7 @@ def generated_jobs(text: str, jobs: int | None, gpus: int, seed: int, profiles: 
 
 
 def elastic_jobs(text: str, jobs: int | None, gpus: int, seed: int, speedups: Speedups) -> Trace:
-    """Return a generated workload of the fluid engine, for a cluster of so many GPUs.
+    """Return a workload of the fluid engine's own generator, for a cluster of so many GPUs.
 
     The text is as for `generated_jobs`; its options are a workload, files of distributions in place of the workload's,
     a rate, and a group of models. CommandError or InvalidInput if it cannot be read.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import ClassVar
 
 from ...simulation.fluid.job import FluidJob
@@ -94,21 +95,16 @@ class AfsLPolicy(_Tournament):
     def prefers_short(self, short: FluidJob, long: FluidJob, gpus: Mapping[int, int]) -> bool:
         """Compare the gain of the short job with the loss of the long one."""
         have, other = gpus[short.trace_index], gpus[long.trace_index]
-        gain = _speed(short, have + 1) / _speed(short, have)
-        loss = _speed(long, other) / _speed(long, other + 1)
+        gain = short.speed(have + 1) / short.speed(have)
+        loss = long.speed(other) / long.speed(other + 1)
         return gain + loss > 2.0
 
     def allocate(self, state: FluidState) -> Mapping[int, float]:
         """Give one GPU to each of the jobs with least work left, then the spare ones."""
         gpus = {job.trace_index: 0 for job in state.jobs}
-        first: Callable[[FluidJob], float] = lambda job: job.remaining_s  # noqa: E731
-        shortest = sorted(state.jobs, key=first)[: state.gpus]
+        shortest = sorted(state.jobs, key=attrgetter("remaining_s"))[: state.gpus]
         for job in shortest:
             gpus[job.trace_index] = 1
         if len(state.jobs) < state.gpus:
             self.divide(state.jobs, gpus, state.gpus - len(shortest))
         return {index: float(count) for index, count in gpus.items()}
-
-
-def _speed(job: FluidJob, gpus: int) -> float:
-    return job.speed(gpus)

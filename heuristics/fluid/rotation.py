@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-# Shares of a turn that differ by no more end at one time.
+# Shares of a turn that differ by no more end at one time, and fractions of no more count as none.
 _SAME = 1e-9
 # Fractions that miss a whole GPU by no more make it up.
 _SLACK_GPUS = 1e-6
@@ -33,9 +33,9 @@ class Rotation:
 
     def begin(self, shares: Mapping[int, float], order: Sequence[int]) -> None:
         """Begin anew with these fractional GPUs by job, in this order."""
-        self._whole = {index: math.floor(shares[index]) for index in shares}
+        self._whole = {index: math.floor(shares[index] + _SAME) for index in shares}
         fractions = [(index, shares[index] - self._whole[index]) for index in order]
-        circle = [(index, fraction) for index, fraction in fractions if fraction > 0.0]
+        circle = [(index, fraction) for index, fraction in fractions if fraction > _SAME]
         self._circle = circle[1:] + circle[:1]
         length = sum(fraction for _, fraction in circle)
         whole_gpus = math.floor(length + _SLACK_GPUS)

@@ -284,10 +284,10 @@ def begin_turns(jobs: Any, state: Any, turns: Any, circle: Any, members: Any, ch
     size, length = 0, 0.0
     for place in range(count):
         job = jobs[chosen[place]]
-        job.b = math.floor(job.given)
+        job.b = math.floor(job.given + _SAME)
         job.a = job.given - job.b
         members[place] = chosen[place]
-        if job.a > 0.0:
+        if job.a > _SAME:
             circle[size] = chosen[place]
             size += 1
             length += job.a

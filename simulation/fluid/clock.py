@@ -8,6 +8,9 @@ from dataclasses import dataclass
 #: Events at one time come in this order.
 END, TIMER, ARRIVAL = range(3)
 
+# A timer that runs out so soon before an end, or so close to an arrival, counts as at the same time.
+NEAR_S = 1e-7
+
 
 @dataclass(frozen=True)
 class Clock:

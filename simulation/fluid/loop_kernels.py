@@ -21,6 +21,7 @@ from .kernels import advance, hold, join, leave, next_end, ticks
 
 _END, _TIMER, _ARRIVAL = range(3)
 _PAUSED, _ENDED, _STUCK = range(3)
+_NEAR_S = 1e-7
 _LAS, _FS, _AFS, _AFS_L, _THEMIS, _WFQ, _WFQ_INTEGRAL = range(3, 10)
 
 
@@ -101,7 +102,7 @@ def predict(
         twin_turns[gpu] = turns[gpu]
     while True:
         end, ending = next_end(twin_jobs, twin_state, twin_lists[0], twin_lists[1])
-        if end <= twin_state[0].timer:
+        if end <= twin_state[0].timer + _NEAR_S * twin_state[0].ticks_per_s:
             if end == np.inf:
                 return np.nan
             advance(twin_jobs, twin_state, twin_lists[0], end, _END)
@@ -132,11 +133,16 @@ def run_events(
         arrival = jobs[engine.arrived].arrival if engine.arrived < len(jobs) else np.inf
         if end == np.inf and engine.timer == np.inf and arrival == np.inf:
             return _STUCK
-        if end <= engine.timer and end <= arrival:
+        timer, near = engine.timer, _NEAR_S * engine.ticks_per_s
+        if end <= timer + near:
+            timer = np.inf
+        elif arrival - near <= timer <= arrival + near:
+            timer = arrival
+        if end <= timer and end <= arrival:
             advance(jobs, state, lists[0], end, _END)
             leave(jobs, order, queues, sums, state, caps, lists[0], lists[1], ending)
-        elif engine.timer <= arrival:
-            advance(jobs, state, lists[0], engine.timer, _TIMER)
+        elif timer <= arrival:
+            advance(jobs, state, lists[0], timer, _TIMER)
         else:
             advance(jobs, state, lists[0], arrival, _ARRIVAL)
             join(jobs, order, queues, sums, state, table, caps)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ...formulations.checks import as_integer
 from ...formulations.errors import EquipoiseError, InvalidInput
-from .clock import ARRIVAL, END, TIMER
+from .clock import ARRIVAL, END, NEAR_S, TIMER
 from .job import FluidJob
 from .policy import FluidPolicy
 from .state import FluidState
@@ -60,8 +60,13 @@ def next_event(state: FluidState, policy: FluidPolicy, arriving: FluidJob | None
     `arriving` is the next job to arrive, if there is one. At one time ends come first, then timers, then arrivals.
     """
     end, ending = state._next_end()
-    timer = state._timer
+    timer, near = state._timer, NEAR_S * state.clock.per_s
     arrival = math.inf if arriving is None else arriving._arrival
+    # Rounding must not decide which of two events comes first.
+    if end <= timer + near:
+        timer = math.inf
+    elif arrival - near <= timer <= arrival + near:
+        timer = arrival
     time, kind = min((end, END), (timer, TIMER), (arrival, ARRIVAL))
     if time == math.inf:
         raise EquipoiseError(f"{policy.name} leaves {len(state.jobs)} jobs without GPUs, and no event is to come")

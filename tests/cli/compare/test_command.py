@@ -149,7 +149,7 @@ def test_a_policy_that_fails_does_not_stop_the_others(tmp_path, monkeypatch, cap
         (["--policies", "fifo,lass"], "name = 'lass': did you mean 'las'"),
         (["--policies", ","], "no policy named"),
         (["--policies", "fifo", "--workers", "0"], "--workers = 0: at least 1"),
-        (["--policies", "fifo", "--engine", "fluid"], "--engine fluid: unknown"),
+        (["--policies", "fifo", "--engine", "liquid"], "--engine liquid: unknown"),
         (["--policies", "fifo", "--html", "none/such.html"], "--html none/such.html: the folder none does not exist"),
         (["--policies", "fifo", "--gpus", "x"], "--gpus x: not a number of GPUs"),
     ],

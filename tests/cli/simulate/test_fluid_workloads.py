@@ -50,7 +50,7 @@ def ends_of(trace, speedups, gpus):
 @pytest.mark.parametrize(
     ("text", "workload"),
     [
-        ("generated:30", WORKLOADS["training"]),
+        ("generated:30,workload=training", WORKLOADS["training"]),
         ("generated:30,workload=automl,load=0.5", Workload(**vars(WORKLOADS["automl"]) | {"load": 0.5})),
         ("generated:30,workload=continuous", WORKLOADS["continuous"]),
         (
@@ -122,8 +122,9 @@ def test_a_file_whose_name_looks_like_options_is_a_file(capsys, folder):
 @pytest.mark.parametrize(
     ("trace", "more", "why"),
     [
-        ("generated:9,static=1", [], "no option 'static'"),
-        ("generated:0", [], "num_jobs = 0: at least 1"),
+        ("generated:9,load=1,static=1", [], "no option 'static'"),
+        ("generated:9,laod=1", [], "or else, in the fluid engine, workload, load"),
+        ("generated:0,load=1", [], "num_jobs = 0: at least 1"),
         ("generated:x,load=1", [], "'x' is not a number of jobs"),
         ("generated:9,load=1,load=2", [], "load is given twice"),
         ("generated:9,load=no", [], "load = 'no': must be a number"),
