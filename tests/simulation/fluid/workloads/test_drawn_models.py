@@ -11,7 +11,7 @@ from equipoise.simulation import Trace
 from equipoise.simulation.fluid import Speedups, draw_models, simulate_fluid
 
 SPEEDUPS = Speedups(
-    tables={"short": [1.0, 1.5], "long": [1.0, 1.9, 2.7, 3.4, 4.0], "other": [1.0]},
+    tables={"short": np.array([1.0, 1.5]), "long": np.array([1.0, 1.9, 2.7, 3.4, 4.0]), "other": np.ones(1)},
     groups={"realistic": ["short", "long"], "empty": []},
 )
 

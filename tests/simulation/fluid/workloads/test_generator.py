@@ -164,7 +164,7 @@ def test_a_bad_workload_is_refused_by_name(change, field):
         ({"gpus": 0}, "gpus", "at least 1"),
         ({"speedups": Speedups.linear(8)}, "group", "the groups of speedups are: none"),
         (
-            {"speedups": Speedups(tables={"m": [1.0]}, groups={"realistic": []})},
+            {"speedups": Speedups(tables={"m": np.ones(1)}, groups={"realistic": []})},
             "group",
             "must name at least one model",
         ),
