@@ -151,7 +151,7 @@ def generate_jobs(
     # Every job uses the same draws in the same order for all arguments, so that changing one argument changes little.
     gaps = as_generator(rng).standard_exponential(count)[1:]
     size_s = chosen.sizes.draw(rng, count)
-    demand = chosen.demands.draw(rng, count).astype(np.int64)
+    demand = chosen.demands.draw(rng, count)
     model = pick_models(speedups, chosen.group, rng.random(count))
 
     if chosen.load is not None:
@@ -161,7 +161,7 @@ def generate_jobs(
     return Trace(
         job_id=range(count),
         model=model,
-        gang_gpus=np.minimum(demand, np.minimum(longest_demands(speedups, model), most)),
+        gang_gpus=np.minimum(demand, np.minimum(longest_demands(speedups, model), most)).astype(np.int64),
         arrival_s=np.append(0.0, np.cumsum(gaps * mean_gap_s)),
         size_s=size_s,
     )
