@@ -14,10 +14,21 @@ from ...simulation.traces.durations import is_duration_trace
 from ..console import print_status
 from ..errors import CommandError
 from ..profiles import BUILTIN, PROFILE_FILES, named_profiles
-from .engine_options import EngineOptions
+from .engine_options import EngineOptions, divides_gpus
 from .policy_arguments import read_value
 from .policy_spec import read_options
-from .workload import first_jobs, fitting_jobs, generated_jobs, in_order, is_generated
+from .workload import (
+    chosen_jobs,
+    elastic_jobs,
+    file_and_options,
+    first_jobs,
+    fitting_jobs,
+    generated_jobs,
+    in_order,
+    is_elastic,
+    is_generated,
+    with_models,
+)
 
 #: The name of the profiles where a trace of durations comes without others.
 OWN_PROFILES = "the trace's own"
@@ -103,24 +114,27 @@ def read_config(
     known: Profiles | Mapping[str, Profiles] = _profiles(profiles, cluster, amounts)
     first = known if not isinstance(known, Mapping) else next(iter(known.values()))
     profiles_name = profiles or BUILTIN
-    models = own.model_speeds(amounts)
-    if is_generated(trace):
+    models, elastic = own.model_speeds(amounts), divides_gpus(engine)
+    file, options = file_and_options(trace, elastic)
+    if elastic and is_elastic(trace):
+        found = elastic_jobs(trace, jobs, widest, seed, own.speedup_tables())
+    elif is_generated(trace):
         found = generated_jobs(trace, jobs, widest, seed, first)
-    elif is_duration_trace(trace):
+    elif is_duration_trace(file):
         if profiles is None and own.take_durations(engine):
-            found, profiles_name = read_trace(trace), OWN_PROFILES
+            found, profiles_name = read_trace(file), OWN_PROFILES
         else:
             # The durations hold on the first type of GPU; without --profiles, the profiles are made of them alone.
-            found, of_durations = read_durations(trace, None if profiles is None or models else first, models=models)
+            found, of_durations = read_durations(file, None if profiles is None or models else first, models=models)
             if profiles is None or models:
                 known, profiles_name = of_durations, OWN_PROFILES
-        found = in_order(found, sort)
+        found = in_order(chosen_jobs(found, file, options), sort)
     else:
-        found = in_order(read_trace(trace), sort)
-        if profiles is None and all((Path(trace).parent / name).is_file() for name in PROFILE_FILES):
-            print_status(f"profiles: built in; --profiles {Path(trace).parent} takes those beside the trace")
-    if "--speedups" in find_engine(engine).options and isinstance(known, Profiles):
-        found = _sized(found, known)
+        found = in_order(chosen_jobs(read_trace(file), file, options), sort)
+        if profiles is None and all((Path(file).parent / name).is_file() for name in PROFILE_FILES):
+            print_status(f"profiles: built in; --profiles {Path(file).parent} takes those beside the trace")
+    if elastic and isinstance(known, Profiles):
+        found = with_models(_sized(found, known), options, seed, own.speedup_tables())
     repeated = (
         (("--engine", engine), engine != DEFAULT_ENGINE),
         (("--profiles", BUILTIN), profiles == BUILTIN),

@@ -119,7 +119,12 @@ class EngineOptions:
 
     def take_durations(self, engine: str) -> bool:
         """Return whether the engine runs a trace with durations by them alone, without profiles."""
-        return "--speeds" in find_engine(engine).options and self.speeds in (None, "durations")
+        timed = "--speeds" in find_engine(engine).options and self.speeds in (None, "durations")
+        return timed or divides_gpus(engine)
+
+    def speedup_tables(self) -> Speedups:
+        """Return the speedups of `--speedups`, or the built-in ones."""
+        return Speedups.builtin() if self.speedups is None else Speedups.read(self.speedups)
 
     def speeds_for(
         self,
@@ -131,8 +136,8 @@ class EngineOptions:
         seed: int,
     ) -> Any:
         """Return the speeds of the engine; `models` are those of `model_speeds`."""
-        if "--speedups" in find_engine(engine).options:
-            return Speedups.builtin() if self.speedups is None else Speedups.read(self.speedups)
+        if divides_gpus(engine):
+            return self.speedup_tables()
         if "--speeds" not in find_engine(engine).options:
             return profiles
         if not isinstance(profiles, Profiles):
@@ -172,6 +177,11 @@ class EngineOptions:
         """Return the options that the engine takes, as fields of a result's document."""
         taken = find_engine(engine).options
         return {name: value for name, value in vars(self).items() if f"--{name.replace('_', '-')}" in taken}
+
+
+def divides_gpus(engine: str) -> bool:
+    """Whether jobs of the engine run on any number of GPUs, at speeds by `--speedups`."""
+    return "--speedups" in find_engine(engine).options
 
 
 def _one_type() -> CommandError:

@@ -91,12 +91,17 @@ def read_policies(given: Sequence[str], seed: int, engine: str | None = None) ->
 
 def read_options(text: str, option: str, hint: str) -> dict[str, Any]:
     """Return "a=1,b=0.5,c=yes" as a mapping: numbers, true, false, none, else text."""
-    values: dict[str, Any] = {}
+    return {key: read_value(value) for key, value in read_pairs(text, option, hint).items()}
+
+
+def read_pairs(text: str, option: str, hint: str) -> dict[str, str]:
+    """Return "a=1,b=0.5,c=yes" as a mapping of text; CommandError if a piece is not KEY=VALUE or a key comes twice."""
+    values: dict[str, str] = {}
     for piece in filter(None, (piece.strip() for piece in text.split(","))):
         key, equals, value = (part.strip() for part in piece.partition("="))
         if not (key and equals and value):
             raise CommandError(f"{option}: {piece!r} is not KEY=VALUE", hint)
         if key in values:
             raise CommandError(f"{option}: {key} is given twice", hint)
-        values[key] = read_value(value)
+        values[key] = value
     return values

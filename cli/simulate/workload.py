@@ -4,25 +4,41 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...formulations.errors import InvalidInput
 from ..errors import CommandError
-from .policy_spec import read_options
+from .policy_spec import read_pairs, read_value
 
 if TYPE_CHECKING:
     from ...simulation import Profiles, Trace
+    from ...simulation.fluid import Speedups
 
 GENERATED = "generated"
 GENERATED_JOBS = 120
-_GENERATED_HINT = f"such as {GENERATED}:900,mean_interarrival_s=20 or {GENERATED}:120,static=0.5,gns=0.5."
+_ELASTIC = ("workload", "load", "jobs_per_hour", "sizes", "demands", "group")
+_GENERATED_HINT = (
+    f"such as {GENERATED}:900,mean_interarrival_s=20 or {GENERATED}:120,static=0.5,gns=0.5; or else, in the fluid "
+    f"engine, {', '.join(_ELASTIC)}."
+)
+_ELASTIC_HINT = f"such as {GENERATED}:1000,load=0.9 or {GENERATED}:1000,workload=automl,sizes=FILE."
+_FILE_HINT = "such as FILE:cluster=NAME, the jobs of FILE whose column model is NAME."
 
 
 def is_generated(name: str) -> bool:
     """Whether the trace of this name is a generated workload, and no file."""
     return name == GENERATED or name.startswith(f"{GENERATED}:")
+
+
+def is_elastic(name: str) -> bool:
+    """Whether the trace of this name is generated with an option that only the fluid engine's generator has."""
+    pieces = name.partition(":")[2].split(",")
+    return is_generated(name) and any(piece.partition("=")[0].strip() in _ELASTIC for piece in pieces)
 
 
 def in_order(trace: Trace, sort: bool) -> Trace:
@@ -48,16 +64,8 @@ def generated_jobs(text: str, jobs: int | None, gpus: int, seed: int, profiles: 
     from ...simulation import generate_trace
     from ...simulation.profiles.rules import MODES
 
-    count, _, more = text.partition(":")[2].partition(",")
-    if "=" in count:
-        count, more = "", f"{count},{more}"
-    options = read_options(more, "TRACE", _GENERATED_HINT)
-    unknown = set(options) - {"mean_interarrival_s", *MODES}
-    if unknown:
-        known = ", ".join(("mean_interarrival_s", *MODES))
-        raise CommandError(f"{text}: no option {sorted(unknown)[0]!r}", f"there are {known}, {_GENERATED_HINT}")
-    if count and not count.isdecimal():
-        raise CommandError(f"{text}: {count!r} is not a number of jobs", _GENERATED_HINT)
+    count, given = _count_and_options(text, ("mean_interarrival_s", *MODES), _GENERATED_HINT)
+    options = {key: read_value(value) for key, value in given.items()}
     modes = {mode: options.pop(mode) for mode in MODES if mode in options}
     # The generator's own distribution of gangs, restricted to those that fit.
     own = inspect.signature(generate_trace).parameters
@@ -65,13 +73,83 @@ def generated_jobs(text: str, jobs: int | None, gpus: int, seed: int, profiles: 
     gang_gpus = {width: share for width, share in widths if width <= gpus}
     return generate_trace(
         np.random.default_rng(seed),
-        num_jobs=int(count) if count else jobs or GENERATED_JOBS,
+        num_jobs=(jobs or GENERATED_JOBS) if count is None else count,
         gpu_counts=tuple(gang_gpus),
         gpu_probabilities=tuple(share / sum(gang_gpus.values()) for share in gang_gpus.values()),
         mode_probabilities=modes or None,
         profiles=profiles,
         **options,
     )
+
+
+def elastic_jobs(text: str, jobs: int | None, gpus: int, seed: int, speedups: Speedups) -> Trace:
+    """Return a workload of the fluid engine's own generator, for a cluster of so many GPUs.
+
+    The text is as for `generated_jobs`; its options are a workload, files of distributions in place of the workload's,
+    a rate, and a group of models. CommandError or InvalidInput if it cannot be read.
+    """
+    from ...simulation.fluid.workloads.cdf import Cdf
+    from ...simulation.fluid.workloads.generator import find_workload, generate_jobs
+
+    count, given = _count_and_options(text, _ELASTIC, _ELASTIC_HINT)
+    workload = find_workload(given.get("workload", "training"))
+    changes: dict[str, Any] = {key: Cdf.read(given[key]) for key in ("sizes", "demands") if key in given}
+    rates: dict[str, Any] = {key: read_value(given[key]) for key in ("load", "jobs_per_hour") if key in given}
+    if rates:
+        changes |= {"load": None, "jobs_per_hour": None, **rates}
+    if "group" in given:
+        changes["group"] = given["group"]
+    number = (jobs or GENERATED_JOBS) if count is None else count
+    rng = np.random.default_rng(seed)
+    return generate_jobs(rng, replace(workload, **changes), num_jobs=number, gpus=gpus, speedups=speedups)
+
+
+def file_and_options(text: str, elastic: bool) -> tuple[str, Mapping[str, str]]:
+    """Return the file and the options of "FILE:KEY=VALUE,..."; of any other text, the text and none.
+
+    The key "cluster" is for all engines, "group" for those that divide GPUs (`elastic`). CommandError if there is
+    another, or the options cannot be read.
+    """
+    file, colon, more = text.rpartition(":")
+    if not colon or "=" not in more or is_generated(text) or Path(text).exists():
+        return text, {}
+    options = read_pairs(more, "TRACE", _FILE_HINT)
+    _refuse_unknown(text, options, ("cluster", "group") if elastic else ("cluster",), _FILE_HINT)
+    return file, options
+
+
+def chosen_jobs(trace: Trace, file: str, options: Mapping[str, str]) -> Trace:
+    """Return the jobs of the virtual cluster that the options of a file name; all jobs without one."""
+    from ...simulation.fluid.workloads.virtual_clusters import virtual_cluster_jobs
+
+    return virtual_cluster_jobs(trace, file, options["cluster"]) if "cluster" in options else trace
+
+
+def with_models(trace: Trace, options: Mapping[str, str], seed: int, speedups: Speedups) -> Trace:
+    """Return the trace with models drawn from a group of the speedups, if its file has options."""
+    from ...simulation.fluid.workloads.drawn_models import REALISTIC, draw_models
+
+    if not options:
+        return trace
+    return draw_models(np.random.default_rng(seed), trace, speedups, options.get("group", REALISTIC))
+
+
+def _count_and_options(text: str, known: Sequence[str], hint: str) -> tuple[int | None, dict[str, str]]:
+    """Return the number of jobs and the options of "generated:JOBS,KEY=VALUE,...", each of which may be left out."""
+    count, _, more = text.partition(":")[2].partition(",")
+    if "=" in count:
+        count, more = "", f"{count},{more}"
+    options = read_pairs(more, "TRACE", hint)
+    _refuse_unknown(text, options, known, hint)
+    if count and not count.isdecimal():
+        raise CommandError(f"{text}: {count!r} is not a number of jobs", hint)
+    return int(count) if count else None, options
+
+
+def _refuse_unknown(text: str, options: Mapping[str, str], known: Sequence[str], hint: str) -> None:
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise CommandError(f"{text}: no option {unknown[0]!r}", f"there are {', '.join(known)}, {hint}")
 
 
 def first_jobs(trace: Trace, jobs: int | None) -> Trace:

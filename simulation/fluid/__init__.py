@@ -9,8 +9,14 @@ from .result import FluidResult, fair_s
 from .rules import FluidRules
 from .speedups import Speedups
 from .state import FluidState
+from .workloads.cdf import Cdf
+from .workloads.drawn_models import draw_models
+from .workloads.generator import WORKLOADS, Workload, generate_jobs
+from .workloads.virtual_clusters import read_virtual_cluster, virtual_cluster_jobs
 
 __all__ = [
+    "WORKLOADS",
+    "Cdf",
     "Clock",
     "Completion",
     "FluidCode",
@@ -21,7 +27,12 @@ __all__ = [
     "FluidRules",
     "FluidState",
     "Speedups",
+    "Workload",
+    "draw_models",
     "fair_s",
+    "generate_jobs",
     "predict_completion",
+    "read_virtual_cluster",
     "simulate_fluid",
+    "virtual_cluster_jobs",
 ]

@@ -75,11 +75,13 @@ class Speedups:
         """Return the package's own tables of up to 64 GPUs: s(g) = g / (1 + c (g - 1)).
 
         c is 0 for the model "linear", 0.02 for "light", 0.05 for "medium", which is the default, and 0.15 for "heavy":
-        round figures of a plausible order, no measurements.
+        round figures of a plausible order, no measurements. The last three are the group "realistic", and the first the
+        group "linear".
         """
         gpus = np.arange(1.0, _BUILTIN_GPUS + 1.0)
         tables = {name: gpus / (1.0 + overhead * (gpus - 1.0)) for name, overhead in _OVERHEADS.items()}
-        return cls(tables=tables, default=tables["medium"])
+        groups = {"realistic": ("light", "medium", "heavy"), "linear": ("linear",)}
+        return cls(tables=tables, default=tables["medium"], groups=groups)
 
     @classmethod
     def read(cls, path: str | Path) -> Speedups:
