@@ -93,6 +93,8 @@ def solves_text(metrics: Mapping[str, Any], solves: pd.DataFrame) -> str:
     """Return how the decisions were made: their number, their time, and the worst gap that was proved."""
     calls, spent = len(solves), f"{float(metrics['solve_s']):.2f} s"
     reasons = solves["reason"].tolist()
+    if not reasons:
+        return "decisions by rule in compiled loops"
     if set(reasons) <= {"rule"}:
         return f"{calls:,} decisions by rule in {spent}"
     gaps = [gap for gap in solves["gap"].tolist() if gap is not None and math.isfinite(gap)]

@@ -136,12 +136,20 @@ def tournament(jobs: Any, order: Any, queues: Any, state: Any, table: Any, chose
         chosen[place] = order[0, head + place]
     if code == _AFS_L:
         if present >= rest:
-            left_s = np.empty(present)
+            # Insert each job among the `rest` with least work so far, after those with as much.
+            count = 0
             for place in range(present):
-                left_s[place] = jobs[chosen[place]].work_s * jobs[chosen[place]].factor
-            shortest = np.argsort(left_s, kind="mergesort")[:rest]
-            for place in range(rest):
-                places[place] = chosen[shortest[place]]
+                left_s = jobs[chosen[place]].work_s * jobs[chosen[place]].factor
+                at = count
+                while at > 0 and jobs[places[at - 1]].a > left_s:
+                    at -= 1
+                if at == rest:
+                    continue
+                count = min(count + 1, rest)
+                for later in range(count - 1, at, -1):
+                    places[later] = places[later - 1]
+                places[at] = chosen[place]
+                jobs[chosen[place]].a = left_s
             for place in range(rest):
                 chosen[place] = places[place]
                 jobs[chosen[place]].given = 1.0

@@ -49,11 +49,11 @@ class CompiledRun:
         self.arrays = np.zeros(count, JOB)
         self._fill_jobs(rule, table)
         own = self._state(rule, count, queues)
-        twin = tuple(np.zeros_like(array) for array in (self.arrays, *own)) if rules.predict else self._no_twin(own)
+        copied = tuple(np.zeros_like(array) for array in (self.arrays, *own)) if rules.predict else self._no_copies(own)
         self.state: NDArray[Any] = own[3]
         self.changes = np.zeros(4 * count + _LEAST_CHANGES if record else 0, CHANGE)
         self.record = record
-        self._arguments = (self.arrays, *own, *twin, np.concatenate(table), caps, self.changes, np.zeros(0, CHANGE))
+        self._arguments = (self.arrays, *own, *copied, np.concatenate(table), caps, self.changes, np.zeros(0, CHANGE))
         self.logged: list[NDArray[Any]] = []
         self.level_rows: list[NDArray[Any]] = []
         self.steps = self.ended = 0
@@ -110,8 +110,8 @@ class CompiledRun:
             np.zeros((_LISTS, count), np.int64),
         )
 
-    def _no_twin(self, own: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
-        """Return empty arrays of the same types: without predictions the twin is not read."""
+    def _no_copies(self, own: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
+        """Return empty arrays of the same types: without predictions the copies are not read."""
         return tuple(array[:0].copy() for array in (self.arrays, *own))
 
     @property

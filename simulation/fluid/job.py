@@ -145,10 +145,10 @@ class FluidJob:
 
     def _as_estimated(self) -> FluidJob:
         """Return a copy whose estimates are true, and whose attained service counts from now on."""
-        twin = copy.copy(self)
-        twin._work_s = twin._known_s = self.remaining_s
-        twin._factor = 1.0
-        return twin
+        copied = copy.copy(self)
+        copied._work_s = copied._known_s = self.remaining_s
+        copied._factor = 1.0
+        return copied
 
 
 def fluid_jobs(trace: Trace, speedups: Speedups, rules: FluidRules) -> list[FluidJob]:

@@ -71,56 +71,60 @@ def reallocate(
 def predict(
     index: int,
     jobs: Any, order: Any, queues: Any, sums: Any, state: Any, turns: Any, lists: Any,
-    twin_jobs: Any, twin_order: Any, twin_queues: Any, twin_sums: Any, twin_state: Any, twin_turns: Any,
-    twin_lists: Any, table: Any, caps: Any, changes: Any,
+    copied_jobs: Any, copied_order: Any, copied_queues: Any, copied_sums: Any, copied_state: Any, copied_turns: Any,
+    copied_lists: Any, table: Any, caps: Any, changes: Any,
 ) -> float:  # fmt: skip
-    """Play the present jobs out on the twin arrays until one ends; return its end in seconds, nan if it does not."""
+    """Play the present jobs out on copies of the arrays until one ends; return its end in seconds, nan without one."""
     engine = state[0]
-    twin_state[0] = engine
+    copied_state[0] = engine
     for number in range(len(queues)):
-        twin_queues[number] = queues[number]
+        copied_queues[number] = queues[number]
         for place in range(queues[number].head, queues[number].tail):
             other = order[number, place]
-            twin_order[number, place] = other
-            twin_jobs[other] = jobs[other]
-            job = twin_jobs[other]
+            copied_order[number, place] = other
+            copied_jobs[other] = jobs[other]
+            job = copied_jobs[other]
             job.work_s = job.known_s = job.work_s * job.factor
             job.factor = 1.0
             if engine.code == _LAS:
                 job.key = 0.0
         for level in range(sums.shape[1]):
-            twin_sums[number, level] = sums[number, level]
+            copied_sums[number, level] = sums[number, level]
     for place in range(engine.served):
-        twin_lists[0, place] = lists[0, place]
+        copied_lists[0, place] = lists[0, place]
     for place in range(engine.pending):
-        twin_lists[1, place] = lists[1, place]
+        copied_lists[1, place] = lists[1, place]
     for place in range(engine.circle):
-        twin_lists[3, place] = lists[3, place]
+        copied_lists[3, place] = lists[3, place]
     for place in range(engine.members):
-        twin_lists[4, place] = lists[4, place]
+        copied_lists[4, place] = lists[4, place]
     for gpu in range(engine.turns):
-        twin_turns[gpu] = turns[gpu]
+        copied_turns[gpu] = turns[gpu]
     while True:
-        end, ending = next_end(twin_jobs, twin_state, twin_lists[0], twin_lists[1])
-        if end <= twin_state[0].timer + _NEAR_S * twin_state[0].ticks_per_s:
+        end, ending = next_end(copied_jobs, copied_state, copied_lists[0], copied_lists[1])
+        if end <= copied_state[0].timer + _NEAR_S * copied_state[0].ticks_per_s:
             if end == np.inf:
                 return np.nan
-            advance(twin_jobs, twin_state, twin_lists[0], end, _END)
-            leave(twin_jobs, twin_order, twin_queues, twin_sums, twin_state, caps, twin_lists[0], twin_lists[1], ending)
+            advance(copied_jobs, copied_state, copied_lists[0], end, _END)
+            leave(
+                copied_jobs, copied_order, copied_queues, copied_sums, copied_state, caps, copied_lists[0],
+                copied_lists[1], ending,
+            )  # fmt: skip
             if ending == index:
-                return float(twin_jobs[index].end_s)
+                return float(copied_jobs[index].end_s)
         else:
-            advance(twin_jobs, twin_state, twin_lists[0], twin_state[0].timer, _TIMER)
+            advance(copied_jobs, copied_state, copied_lists[0], copied_state[0].timer, _TIMER)
         reallocate(
-            twin_jobs, twin_order, twin_queues, twin_sums, twin_state, twin_turns, twin_lists, table, caps, changes
-        )
+            copied_jobs, copied_order, copied_queues, copied_sums, copied_state, copied_turns, copied_lists, table,
+            caps, changes,
+        )  # fmt: skip
 
 
 @compiled()
 def run_events(
     jobs: Any, order: Any, queues: Any, sums: Any, state: Any, turns: Any, lists: Any,
-    twin_jobs: Any, twin_order: Any, twin_queues: Any, twin_sums: Any, twin_state: Any, twin_turns: Any,
-    twin_lists: Any, table: Any, caps: Any, changes: Any, no_changes: Any, levels: Any, most: int, predicts: bool,
+    copied_jobs: Any, copied_order: Any, copied_queues: Any, copied_sums: Any, copied_state: Any, copied_turns: Any,
+    copied_lists: Any, table: Any, caps: Any, changes: Any, no_changes: Any, levels: Any, most: int, predicts: bool,
 ) -> int:  # fmt: skip
     """Process up to `most` events, while there is space to record them; return the reason of the return."""
     engine = state[0]
@@ -165,7 +169,7 @@ def run_events(
                 jobs[index].bound_s = engine.now / engine.ticks_per_s + needs_s
             jobs[index].predicted_s = predict(
                 index, jobs, order, queues, sums, state, turns, lists,
-                twin_jobs, twin_order, twin_queues, twin_sums, twin_state, twin_turns, twin_lists,
+                copied_jobs, copied_order, copied_queues, copied_sums, copied_state, copied_turns, copied_lists,
                 table, caps, no_changes,
             )  # fmt: skip
     return _PAUSED

@@ -46,12 +46,12 @@ def predict_completion(state: FluidState, policy: FluidPolicy, job: int) -> Comp
     if found is None:
         raise InvalidInput("job", job, "no such job has arrived and not ended")
     bound_s = policy.guaranteed_s(state, found)
-    twin, policy = state.as_estimated(), copy.deepcopy(policy)
+    copied, policy = state.as_estimated(), copy.deepcopy(policy)
     while True:
-        ended = next_event(twin, policy, None)
+        ended = next_event(copied, policy, None)
         if ended is not None and ended.trace_index == job:
             return Completion(ended.end_s, bound_s)
-        divide(twin, policy, policy.allocate(twin))
+        divide(copied, policy, policy.allocate(copied))
 
 
 def next_event(state: FluidState, policy: FluidPolicy, arriving: FluidJob | None) -> FluidJob | None:

@@ -45,10 +45,10 @@ class FluidState:
 
     def as_estimated(self) -> FluidState:
         """Return a copy in which the estimates of sizes are true and no job arrives: what a prediction knows."""
-        twin = FluidState(self.gpus, self.clock, self.preemption_s)
-        twin.jobs = [job._as_estimated() for job in self.jobs]
-        twin.event, twin._now, twin._timer = self.event, self._now, self._timer
-        return twin
+        copied = FluidState(self.gpus, self.clock, self.preemption_s)
+        copied.jobs = [job._as_estimated() for job in self.jobs]
+        copied.event, copied._now, copied._timer = self.event, self._now, self._timer
+        return copied
 
     def _next_end(self) -> tuple[float, FluidJob | None]:
         """Return the ticks of the next end, and the job; of several at one time the first in the policy's order."""

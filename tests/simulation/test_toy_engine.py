@@ -290,8 +290,8 @@ def test_an_interrupt_of_the_command_leaves_partial_files(installed, tmp_path):
 
 def test_the_command_knows_which_engine_has_which_policy(installed):
     shown = "".join(command(installed, "simulate", "--help")[0].split())
-    assert "sia,toy-fifo;" in shown
-    assert "placement,toy." in shown
+    assert "wfq,toy-fifo;" in shown
+    assert "placement,fluid,toy." in shown
     _, said = command(installed, "simulate", "generated:3", "--policy", "toy-fifo", "--engine", "rounds", code=2)
     assert "name = 'toy-fifo': it is a policy of toy; the policies of rounds are shockwave" in said
     shown, _ = command(installed, "simulate", "generated:3", "--gpus", 2, "--policy", "las", "--json")
@@ -318,6 +318,7 @@ def test_a_row_that_does_not_load_is_left_out_with_a_warning(installed, tmp_path
     assert done.stdout.splitlines() == [
         "rounds",
         "placement",
+        "fluid",
         "toy",
         "equipoise.engines: json:dumps is no Engine",
         "equipoise.engines: no_such_module:ROW does not load: ModuleNotFoundError: No module named 'no_such_module'",

@@ -50,6 +50,7 @@ def test_the_jobs_are_printed_with_their_predictions(files, capsys):
     words = ["simulate", "jobs.csv", "--policy", "fs", "--engine", "fluid", "--gpus", "4", "--per-job"]
     assert run([*words, "--predict", "--rules", "preemption_s=3"]) == 0
     printed = capsys.readouterr().out
+    assert "decisions by rule in compiled loops" in printed
     assert all(title in printed for title in ("predicted end s", "bound s", "error %", "unfairness", "preemptions"))
     assert run(words) == 0
     assert "-" in capsys.readouterr().out

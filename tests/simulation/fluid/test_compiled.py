@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from equipoise import EquipoiseError, InvalidInput
 from equipoise.heuristics import make_policy, policies_of
-from equipoise.simulation import Trace
+from equipoise.simulation import SimulationInterrupted, Trace
 from equipoise.simulation.fluid import FluidRules, Speedups, simulate_fluid
 
 SECONDS = ("start_s", "end_s", "run_s", "gpu_s", "predicted_end_s", "bound_s", "contention", "mean_contention")
@@ -105,3 +105,21 @@ def test_the_loops_report_after_each_batch():
     assert calls[-1][0] == 2 * count - 1
     assert calls[-1][2:] == (count, count)
     assert [call[0] for call in calls] == sorted(call[0] for call in calls)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_an_interrupt_carries_the_jobs_that_had_ended(compiled):
+    def stop(event, time_s, ended, jobs):
+        if ended > 100:
+            raise KeyboardInterrupt
+
+    with pytest.raises(SimulationInterrupted) as caught:
+        simulate_fluid(
+            trace_of(3000), make_policy("las", "fluid"), cluster=64, speedups=Speedups.linear(1),
+            rules=FluidRules(predict=True), on_event=stop, compiled=compiled,
+        )  # fmt: skip
+    jobs = caught.value.jobs
+    assert 100 < len(jobs) < 3000
+    assert caught.value.total == 3000
+    assert (jobs["end_s"] == jobs["arrival_s"] + 5.0).all()
+    assert (jobs["predicted_end_s"] == jobs["end_s"]).all()
