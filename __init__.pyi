@@ -25,6 +25,7 @@ from .formulations.program.certificate import SolveCertificate
 from .formulations.program.data import ProblemClass, Residuals
 from .formulations.program.model import Program
 from .formulations.shares.finish_time.problem import FinishTimeFairness
+from .formulations.shares.hierarchical_fairness import HierarchicalFairness
 from .formulations.shares.max_min_fairness import MaxMinFairness
 from .formulations.shares.max_sum_throughput import MaxSumThroughput
 from .formulations.shares.min_total_duration import MinTotalDuration
@@ -58,6 +59,7 @@ __all__ = [
     "GoodputAllocation",
     "GoodputPlan",
     "GpuShares",
+    "HierarchicalFairness",
     "HistoryPoint",
     "InvalidInput",
     "Isolation",

@@ -12,8 +12,7 @@ from ...formulations.arrays import Floats
 from ...formulations.errors import NoSolution, UnsupportedProblem
 from ...formulations.program.bounds import proved_bound
 from ...formulations.shares.kernels import add_cheapest, cheapest, within_reach
-from ...formulations.shares.levels import ROUNDING, LevelShares
-from ...formulations.shares.max_min_fairness import MaxMinFairness
+from ...formulations.shares.levels import ROUNDING, LevelShares, risen
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.polytope import GpuShares
 from ..backend import Answer, Claim, OwnMethod, Progress, Task
@@ -26,7 +25,10 @@ from .decomposition import ConvexCombination, JobGroups, best_level, best_sum
 from .tie_break import MATCHED, nearest_shares
 
 WITH_ROWS = "MaxSumThroughput:rows"
-KINDS = ("MaxMinFairness", "MaxMinFairness:water_filling", "MaxSumThroughput", WITH_ROWS, "MinTotalDuration")
+KINDS = (
+    "MaxMinFairness", "MaxMinFairness:water_filling", "HierarchicalFairness", "MaxSumThroughput", WITH_ROWS,
+    "MinTotalDuration",
+)  # fmt: skip
 # A job is fixed at a level if rounding lets it rise by no more than this share of it, or than HARDER times the least
 # such rise of all jobs; the others stay open for another search, in which fixed jobs no longer count.
 HELD, HARDER = 1e-7, 10.0
@@ -96,20 +98,19 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
         face = prices = mix.prices
         finished, stated = mix.finished, f"{mix.rounds} rounds of prices"
     else:
-        caps, reward = problem.highest[first], 0.0
-        filling = isinstance(problem, MaxMinFairness) and problem.water_filling
-        least, stages = _levels(job_groups, caps, filling, deadline)
-        mix, finished = stages[-1], all(stage.finished for stage in stages)
-        level_prices = np.array([stage.prices for stage in stages]) if filling else None
+        least, stages = _levels(problem, job_groups, deadline)
+        mix, finished, reward = stages[-1], all(stage.finished for stage in stages), 0.0
+        level_prices = np.array([stage.prices for stage in stages]) if problem.water_filling else None
         face = np.sum([stage.prices for stage in stages], axis=0)
         prices = stages[0].prices
         # Scaled to units of the level: the rise of the level by one more GPU.
-        lowest = np.full(len(first), least.min()) if filling else least
+        leads = problem.starts(problem.highest)[first] == 0
+        lowest = np.where(leads, least[leads].min(), 0.0) if problem.water_filling else least
         jobs, usage = (job_groups.worth, job_groups.gang_gpus, job_groups.counts), np.zeros(len(prices))
-        _, slope, _ = cheapest(*jobs, prices, 0.0, lowest, 0.0, usage)
+        _, slope, _ = cheapest(*jobs, prices, 0.0, lowest, leads, usage)
         prices = prices / slope if slope > 0 else prices
         stated = f"{sum(stage.rounds for stage in stages)} rounds of prices"
-        if filling:
+        if problem.water_filling:
             stated += f", {len(stages)} level(s) that prices bind or that end it"
     notes = [f"{len(first)} groups of {problem.num_jobs} jobs, {stated}"]
     shares, fault = np.zeros_like(job_groups.worth), math.inf
@@ -131,24 +132,28 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
 
 
 def _levels(
-    job_groups: JobGroups, highest: Floats, filling: bool, deadline: Deadline
+    problem: LevelShares, job_groups: JobGroups, deadline: Deadline
 ) -> tuple[Floats, list[ConvexCombination]]:
-    """Return the level that each group reaches in the optimum, and the solution of each level."""
-    caps = highest.copy() if filling else np.full(len(highest), highest.min())
+    """Return the rate that each group reaches in the optimum, and the solution of each level."""
+    highest = problem.highest[problem.groups.first]
+    caps = highest.copy() if problem.water_filling else np.full(len(highest), highest.min())
     stages: list[ConvexCombination] = []
     while True:
         rounding = 0.1 * ROUNDING * (1 + 10 * len(stages))
-        level, mix = best_level(job_groups, caps, deadline, rounding)
+        starts = problem.starts(caps)
+        level, mix = best_level(job_groups, caps, starts, deadline, rounding)
         stages.append(mix)
-        least = np.minimum(level, caps)
-        if not filling or not mix.prices.any() or not mix.finished:
+        least = risen(level, caps, starts)
+        if not problem.water_filling or not mix.prices.any() or not mix.finished:
             return least, stages
         reach = within_reach(job_groups.worth, job_groups.gang_gpus, mix.prices, least, rounding)
-        above = caps > level
-        if not above.any():
+        open_ = caps > least
+        if not open_.any():
             return least, stages
-        rise = np.where(above, reach / level - 1.0, np.inf)
-        caps[rise <= max(HELD, HARDER * rise.min())] = level
+        unit = np.minimum(level, highest)
+        rise = np.where(open_, (reach + (unit - least)) / unit - 1.0, np.inf)
+        held = rise <= max(HELD, HARDER * rise.min())
+        caps[held] = least[held]
 
 
 def solve_with_rows(problem: MaxSumThroughput, options: Options) -> Answer:
