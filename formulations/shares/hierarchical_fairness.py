@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -13,6 +14,9 @@ from ..checks import as_integers, as_reals, refuse, same_length, store_checked
 from ..errors import InvalidInput
 from .levels import LevelShares
 from .polytope import Groups
+
+# Relative rounding of the cost of a job that divides its time.
+ROUNDED = 1e-15
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,3 +124,18 @@ class HierarchicalFairness(LevelShares):
     def queue_levels(self, shares: Floats) -> Floats:
         """Return the level that each queue reaches, shape (Q,): 0 for an empty one."""
         return np.bincount(self.queue, weights=self.rates_at(shares), minlength=self.num_queues)
+
+    def _unspent(self, shares: Floats, prices: Floats, floors: Floats, level: float) -> float:
+        """Return the money that the cheapest shares of the rates `floors` leave, rounding included.
+
+        It is the sum of the prices of idle GPUs and of what the shares cost above the cheapest ones. Both are 0, without
+        rounding, where types are full and jobs run on one type for the whole time. The difference of the two totals
+        would hide what one job can gain at a price far below those of other types.
+        """
+        from .kernels import overpaid
+
+        wanted = self.gang_gpus[:, None] * shares
+        idle = [math.fsum([*-wanted[:, k], float(self.gpus[k])]) for k in range(self.num_types)]
+        above = overpaid(self.worth, self.gang_gpus, prices, shares, floors)
+        rounded = (wanted @ prices)[((shares > 0) & (shares < 1)).any(axis=1)].sum()
+        return float(np.abs(idle) @ prices + np.abs(above).sum() + ROUNDED * rounded)

@@ -166,6 +166,25 @@ def sums_before(queue: Any, values: Any, count: int) -> Any:
 
 
 @compiled()
+def overpaid(worth: Any, gang_gpus: Any, prices: Any, shares: Any, least: Any) -> Any:
+    """Return the cost of each job's shares above that of the cheapest ones of its rate `least`, shape (N,)."""
+    jobs, kinds = worth.shape
+    cost, excess = np.empty(kinds), np.empty(jobs)
+    for j in range(jobs):
+        paid = 0.0
+        for k in range(kinds):
+            cost[k] = gang_gpus[j] * prices[k]
+            paid += shares[j, k] * cost[k]
+        _, _, before, at, share = hull_point(worth[j], cost, least[j])
+        if at >= 0:
+            paid -= share * cost[at]
+        if before >= 0 and before != at:
+            paid -= (1.0 - share) * cost[before]
+        excess[j] = paid
+    return excess
+
+
+@compiled()
 def within_reach(worth: Any, gang_gpus: Any, prices: Any, least: Any, spare: float) -> Any:
     """Return the highest rate that each job reaches if it pays `spare` more than `least` costs, shape (G,).
 

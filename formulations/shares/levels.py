@@ -130,7 +130,7 @@ class LevelShares(SharePolytope, ABC):
 
     def _proved_rates(self, plan: GpuShares, settled: float) -> tuple[Floats, Floats]:
         """Return the bounds of `proved_levels` on rates, and the part of a job's measure that is not its own rate."""
-        from .kernels import cheapest, within_reach
+        from .kernels import within_reach
 
         groups, all_rates = self.groups, self.rates_at(plan.shares)
         worth, gang_gpus, highest = self.worth[groups.first], self.gang_gpus[groups.first], self.highest[groups.first]
@@ -147,13 +147,20 @@ class LevelShares(SharePolytope, ABC):
                 continue
             level = float(levels[rising].min())
             floors = risen(level, np.minimum(rates, highest), starts)
-            usage, everyone = np.zeros(len(prices)), np.ones(len(rates), dtype=np.bool_)
-            paid, slope, _ = cheapest(worth, gang_gpus, groups.counts, prices, 0.0, floors, everyone, usage)
-            spare = abs(money - paid) + CANCELLED * (money + level * slope)
+            spare = self._unspent(plan.shares, prices, floors, level)
             reach = within_reach(worth, gang_gpus, prices, floors, spare)
             bounds = np.where(levels >= level, np.minimum(bounds, reach), bounds)
         idle = np.minimum(highest, starts + bounds) - bounds
         return bounds[groups.of_job], idle[groups.of_job]
+
+    def _unspent(self, shares: Floats, prices: Floats, floors: Floats, level: float) -> float:
+        """Return the money that the cheapest shares of the rates `floors`, shape (G,), leave, rounding included."""
+        from .kernels import cheapest
+
+        first, usage, everyone = self.groups.first, np.zeros(len(prices)), np.ones(len(floors), dtype=np.bool_)
+        jobs, money = (self.worth[first], self.gang_gpus[first], self.groups.counts), math.fsum(prices * self.gpus)
+        paid, slope, _ = cheapest(*jobs, prices, 0.0, floors, everyone, usage)
+        return float(abs(money - paid) + CANCELLED * (money + level * slope))
 
     def program(self, form: str = "shares") -> Program:
         """Return the linear program: the level as a share of the least `highest`, and the shares of runnable pairs.
