@@ -128,9 +128,9 @@ class HierarchicalFairness(LevelShares):
     def _unspent(self, shares: Floats, prices: Floats, floors: Floats, level: float) -> float:
         """Return the money that the cheapest shares of the rates `floors` leave, rounding included.
 
-        It is the sum of the prices of idle GPUs and of what the shares cost above the cheapest ones. Both are 0, without
-        rounding, where types are full and jobs run on one type for the whole time. The difference of the two totals
-        would hide what one job can gain at a price far below those of other types.
+        It is the sum of the prices of idle GPUs and of the costs of the shares above those of the cheapest ones. Both are
+        0, without rounding, where types are full and jobs run on one type for the whole time. The difference of the two
+        totals would hide gains of one job at a price far below those of other types.
         """
         from .kernels import overpaid
 

@@ -180,10 +180,29 @@ class LevelShares(SharePolytope, ABC):
         build.set_objective([(level, unit)])
         return build.program()
 
+    def step_program(self, floors: Floats, targets: Floats) -> Program:
+        """Return the linear program that maximises the part of the way from some rates to others, shapes (N,).
+
+        Its first column is that part, at most 1; the shares of runnable pairs follow. Its first rows are the capacities.
+        """
+        build = ProgramBuilder(sense="max")
+        part = build.add_columns("part", (1,), upper=1.0)
+        share = self._add_shares(build)
+        job, kind = self._pairs()
+        way = (np.arange(self.num_jobs), part[0], (floors - targets) / self.highest)
+        terms: list[Any] = [(job, share, self.worth[job, kind] / self.highest[job]), way]
+        build.add_rows("rate", (self.num_jobs,), terms=terms, lower=floors / self.highest)
+        build.set_objective([(part, np.ones(1))])
+        return build.program()
+
     def decode(self, values: Floats, duals: Floats | None = None, form: str = "shares") -> GpuShares:
         """Turn column values of the program into shares, the prices the duals of the capacities."""
         self.check_form(form)
-        shares = self._shares_of(values[: len(self._pairs()[0])])
+        return self.plan_of(values[: len(self._pairs()[0])], duals)
+
+    def plan_of(self, columns: Floats, duals: Floats | None) -> GpuShares:
+        """Turn the columns of runnable pairs and the duals of a program whose first rows are capacities into shares."""
+        shares = self._shares_of(columns)
         return GpuShares(shares, None if duals is None else np.maximum(duals[: self.num_types], 0.0))
 
     def encode(self, plan: GpuShares, form: str = "shares") -> Floats:

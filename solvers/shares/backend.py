@@ -11,7 +11,7 @@ import numpy as np
 from ...formulations.arrays import Floats
 from ...formulations.errors import NoSolution, UnsupportedProblem
 from ...formulations.program.bounds import proved_bound
-from ...formulations.shares.kernels import add_cheapest, cheapest, within_reach
+from ...formulations.shares.kernels import cheapest, within_reach
 from ...formulations.shares.levels import ROUNDING, LevelShares, risen
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.polytope import GpuShares
@@ -21,7 +21,7 @@ from ..external.highs import solved_by_highs
 from ..options import Options
 from ..result import Limit
 from ..selection import checked_problem
-from .decomposition import ConvexCombination, JobGroups, best_level, best_sum
+from .decomposition import ConvexCombination, JobGroups, LevelSearch, best_level, best_sum
 from .tie_break import MATCHED, nearest_shares
 
 WITH_ROWS = "MaxSumThroughput:rows"
@@ -59,7 +59,7 @@ class SharePrices(OwnMethod):
         if task.problem.kind == WITH_ROWS:
             return solve_with_rows(task.problem, options)
         deadline = Deadline.of(options)
-        plan, notes, finished = _solved(task.problem, deadline)
+        plan, notes, finished = solved_shares(task.problem, deadline)
         limit = None if finished else Limit.TIME if deadline.passed else Limit.METHOD
         return Answer.ended(limit, plan=plan, notes=tuple(notes))
 
@@ -87,10 +87,13 @@ def nearest_optimum(problem: LevelShares | MaxSumThroughput) -> GpuShares:
             raise NoSolution(f"no plan: {answer.claim.name}: {answer.message}", answer)
         plan: GpuShares = answer.plan
         return plan
-    return _solved(problem, Deadline.of(Options()))[0]
+    return solved_shares(problem, Deadline.of(Options()))[0]
 
 
-def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], bool]:
+def solved_shares(
+    problem: Any, deadline: Deadline, search: LevelSearch = best_level, steps: str = "rounds of prices"
+) -> tuple[GpuShares, list[str], bool]:
+    """Return the optimum nearest to isolated shares, notes, and whether it is one; `search` finds each level."""
     first = problem.groups.first
     worth = problem.rates if isinstance(problem, MaxSumThroughput) else problem.worth
     job_groups = JobGroups.in_groups(problem, problem.groups, worth)
@@ -100,7 +103,7 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
         face = prices = mix.prices
         finished, stated = mix.finished, f"{mix.rounds} rounds of prices"
     else:
-        least, stages = _levels(problem, job_groups, deadline)
+        least, stages = _levels(problem, job_groups, deadline, search)
         mix, finished, reward = stages[-1], all(stage.finished for stage in stages), 0.0
         level_prices = np.array([stage.prices for stage in stages]) if problem.water_filling else None
         face = np.sum([stage.prices for stage in stages], axis=0)
@@ -111,7 +114,7 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
         jobs, usage = (job_groups.worth, job_groups.gang_gpus, job_groups.counts), np.zeros(len(prices))
         _, slope, _ = cheapest(*jobs, prices, 0.0, lowest, leads, usage)
         prices = prices / slope if slope > 0 else prices
-        stated = f"{sum(stage.rounds for stage in stages)} rounds of prices"
+        stated = f"{sum(stage.rounds for stage in stages)} {steps}"
         if problem.water_filling:
             stated += f", {len(stages)} level(s) that prices bind or that end it"
     notes = [f"{len(first)} groups of {problem.num_jobs} jobs, {stated}"]
@@ -120,9 +123,7 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
         targets = problem.isolated(problem.gang_gpus[first])
         shares, fault = nearest_shares(job_groups, problem.runnable[first], face, reward, least, targets)
     if not fault <= MATCHED:
-        shares = np.zeros_like(job_groups.worth)
-        for weight, part in mix.parts:
-            add_cheapest(job_groups.worth, job_groups.gang_gpus, part, reward, least, weight, shares)
+        shares = mix.shares(job_groups, reward, least)
         notes.append("a convex combination of pricing solutions: ties among optima are not broken by distance")
     else:
         notes.append("the optimum nearest to isolated shares")
@@ -134,7 +135,7 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
 
 
 def _levels(
-    problem: LevelShares, job_groups: JobGroups, deadline: Deadline
+    problem: LevelShares, job_groups: JobGroups, deadline: Deadline, search: LevelSearch
 ) -> tuple[Floats, list[ConvexCombination]]:
     """Return the rate that each group reaches in the optimum, and the solution of each level."""
     highest = problem.highest[problem.groups.first]
@@ -144,7 +145,7 @@ def _levels(
     while True:
         rounding = EPSILON if ordered else 0.1 * ROUNDING * (1 + 10 * len(stages))
         starts = problem.starts(caps)
-        level, mix = best_level(job_groups, caps, starts, deadline, rounding)
+        level, mix = search(job_groups, caps, starts, deadline, rounding)
         if ordered:
             level = _afforded(job_groups, level, caps, starts, mix.prices)
         stages.append(mix)

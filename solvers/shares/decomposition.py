@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ...formulations.arrays import Floats
-from ...formulations.shares.kernels import cheapest, margins, most_gained
+from ...formulations.shares.kernels import add_cheapest, cheapest, margins, most_gained
 from ...formulations.shares.levels import ROUNDING, level_bound, risen
 from ...formulations.shares.polytope import Groups, SharePolytope
 from ..deadline import Deadline
@@ -80,6 +80,22 @@ class ConvexCombination:
     parts: list[tuple[float, Floats]]
     rounds: int
     finished: bool
+
+    def shares(self, job_groups: JobGroups, reward: float, least: Floats) -> Floats:
+        """Return the shares of the combination, shape (G, K), if every job reaches its rate in `least`."""
+        shares = np.zeros_like(job_groups.worth)
+        for weight, prices in self.parts:
+            add_cheapest(job_groups.worth, job_groups.gang_gpus, prices, reward, least, weight, shares)
+        return shares
+
+
+class LevelSearch(Protocol):
+    """A method that finds one level, such as `best_level`."""
+
+    def __call__(
+        self, job_groups: JobGroups, caps: Floats, starts: Floats, deadline: Deadline, rounding: float
+    ) -> tuple[float, ConvexCombination]:
+        """Return the largest level at which the rates that have `risen` are attainable, and prices that prove it."""
 
 
 def best_sum(job_groups: JobGroups, deadline: Deadline) -> ConvexCombination:
@@ -170,7 +186,7 @@ def best_level(
     together cost 1; they are 0 where all caps are attainable. With many groups a sample is searched first, for initial
     prices.
     """
-    kinds, search = len(job_groups.gpus), _LevelSearch(job_groups, caps, starts, deadline, rounding)
+    kinds, search = len(job_groups.gpus), _PriceSearch(job_groups, caps, starts, deadline, rounding)
     prices = 1.0 / (kinds * job_groups.gpus)
     if kinds == 1:
         level = search.bound(prices)
@@ -179,7 +195,7 @@ def best_level(
     start, rounds = [prices], 0
     if len(job_groups.counts) > 2 * SAMPLE:
         some, sample = job_groups.sample()
-        near = _LevelSearch(sample, caps[some], starts[some], deadline, rounding).level(start)[1]
+        near = _PriceSearch(sample, caps[some], starts[some], deadline, rounding).level(start)[1]
         rounds = near.rounds
         if near.prices.any():
             start = [near.prices * sample.gpus / job_groups.gpus]
@@ -189,7 +205,7 @@ def best_level(
 
 
 @dataclass(frozen=True)
-class _LevelSearch:
+class _PriceSearch:
     job_groups: JobGroups
     caps: Floats
     starts: Floats
