@@ -21,7 +21,7 @@ from ..external.highs import solved_by_highs
 from ..options import Options
 from ..result import Limit
 from ..selection import checked_problem
-from .decomposition import ConvexCombination, JobGroups, LevelSearch, best_level, best_sum
+from .decomposition import ConvexCombination, JobGroups, LevelSearch, afforded, best_level, best_sum
 from .tie_break import MATCHED, nearest_shares
 
 WITH_ROWS = "MaxSumThroughput:rows"
@@ -32,7 +32,7 @@ KINDS = (
 # A job is fixed at a level if rounding lets it rise by no more than this share of it, or than HARDER times the least
 # such rise of all jobs; the others stay open for another search, in which fixed jobs no longer count.
 HELD, HARDER = 1e-7, 10.0
-# Relative rounding of one number: with jobs in order, larger tolerances of a level would add up in the later ones.
+# Relative rounding of one number: with jobs in order, larger tolerances of a level would add up in the later levels.
 EPSILON = 2.0**-52
 # Relative loss of the objective that a nearer optimum may have by rounding.
 LOST = 1e-9
@@ -143,11 +143,11 @@ def _levels(
     stages: list[ConvexCombination] = []
     ordered = bool(problem.starts(highest).any())
     while True:
-        rounding = EPSILON if ordered else 0.1 * ROUNDING * (1 + 10 * len(stages))
+        rounding = 0.1 * ROUNDING * (1 if ordered else 1 + 10 * len(stages))
         starts = problem.starts(caps)
         level, mix = search(job_groups, caps, starts, deadline, rounding)
         if ordered:
-            level = _afforded(job_groups, level, caps, starts, mix.prices)
+            level, rounding = afforded(job_groups, level, caps, starts, mix.prices), EPSILON
         stages.append(mix)
         least = risen(level, caps, starts)
         if not problem.water_filling or not mix.prices.any() or not mix.finished:
@@ -164,18 +164,6 @@ def _levels(
             certain = (starts > 0) & (reach - most <= HELD * unit)
             caps[certain] = np.minimum(caps, most)[certain]
         caps[held] = least[held]
-
-
-def _afforded(job_groups: JobGroups, level: float, caps: Floats, starts: Floats, prices: Floats) -> float:
-    """Return the level, lowered by the excess of its cost that a search tolerates: a later level costs it many times.
-
-    One step of Newton's method does not pass the levels that cost the same and are attainable.
-    """
-    least, rising = risen(level, caps, starts), (starts < level) & (level <= starts + caps)
-    jobs, usage = (job_groups.worth, job_groups.gang_gpus, job_groups.counts), np.zeros(len(prices))
-    paid, slope, _ = cheapest(*jobs, prices, 0.0, least, rising, usage)
-    excess = paid - math.fsum(prices * job_groups.gpus)
-    return level - excess / slope if excess > 0 and slope > 0 else level
 
 
 def solve_with_rows(problem: MaxSumThroughput, options: Options) -> Answer:

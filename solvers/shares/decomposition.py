@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -202,6 +203,18 @@ def best_level(
             start += [each * sample.gpus / job_groups.gpus for _, each in near.parts]
     level, mix = search.level(start)
     return level, replace(mix, rounds=rounds + mix.rounds)
+
+
+def afforded(job_groups: JobGroups, level: float, caps: Floats, starts: Floats, prices: Floats) -> float:
+    """Return the level, lowered by the excess of its cost that a search tolerates: a later level costs it many times.
+
+    One step of Newton's method does not pass the levels that cost the same and are attainable.
+    """
+    least, rising = risen(level, caps, starts), (starts < level) & (level <= starts + caps)
+    jobs, usage = (job_groups.worth, job_groups.gang_gpus, job_groups.counts), np.zeros(len(prices))
+    paid, slope, _ = cheapest(*jobs, prices, 0.0, least, rising, usage)
+    excess = paid - math.fsum(prices * job_groups.gpus)
+    return level - excess / slope if excess > 0 and slope > 0 else level
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...formulations.arrays import Floats
-from ...formulations.shares.levels import LevelShares, level_bound, risen
 from ...formulations.shares.levels import ROUNDING as LEVEL_ROUNDING
+from ...formulations.shares.levels import LevelShares, level_bound, risen
 from ..backend import Answer, Claim, OwnMethod, Progress, Task
 from ..deadline import Deadline
 from ..external.highs import solved_by_highs
 from ..options import Options
 from ..result import Limit
 from .backend import solved_shares
-from .decomposition import ConvexCombination, JobGroups
+from .decomposition import ConvexCombination, JobGroups, afforded
 
-# A level is attained if no more than this share of the way to it is left.
-ATTAINED = 1e-9
+# A level is attained if no more than this share of the way to it is left. The way starts at the rates of the last level
+# less the share BACK, because rounding could make those rates infeasible.
+ATTAINED, BACK = 1e-9, 1e-6
 # Prices of a type's GPUs below this share of the prices of all GPUs count as 0.
 NO_PRICE = 1e-12
 
@@ -102,7 +103,8 @@ class _ProgramSearch:
                 break
             level, prices = lower, next_prices
         if attained:
-            self.level, self.floors = level, (1.0 - ATTAINED) * risen(level, caps, starts)
+            level = max(self.level, afforded(job_groups, level, caps, starts, prices))
+            self.level, self.floors = level, (1.0 - BACK) * risen(level, caps, starts)
         return level, _ProgramSolution(prices=prices, parts=[], rounds=rounds, finished=attained, solved=shares)
 
 
