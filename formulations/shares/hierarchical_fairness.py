@@ -123,14 +123,15 @@ class HierarchicalFairness(LevelShares):
 
     def queue_levels(self, shares: Floats) -> Floats:
         """Return the level that each queue reaches, shape (Q,): 0 for an empty one."""
-        return np.bincount(self.queue, weights=self.rates_at(shares), minlength=self.num_queues)
+        levels = np.bincount(self.queue, weights=self.rates_at(shares), minlength=self.num_queues)
+        return np.asarray(levels, dtype=np.float64)
 
     def _unspent(self, shares: Floats, prices: Floats, floors: Floats, level: float) -> float:
         """Return the money that the cheapest shares of the rates `floors` leave, rounding included.
 
-        It is the sum of the prices of idle GPUs and of the costs of the shares above those of the cheapest ones. Both are
-        0, without rounding, where types are full and jobs run on one type for the whole time. The difference of the two
-        totals would hide gains of one job at a price far below those of other types.
+        It is the sum of the prices of idle GPUs and of the costs of the shares above those of the cheapest ones. Both
+        are 0, without rounding, where types are full and jobs run on one type for the whole time. The difference of the
+        two totals would hide gains of one job at a price far below those of other types.
         """
         from .kernels import overpaid
 

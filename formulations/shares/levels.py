@@ -104,7 +104,7 @@ class LevelShares(SharePolytope, ABC):
     def proved_levels(self, plan: GpuShares, settled: float = SETTLED[0]) -> Floats:
         """Return bounds on the level of each job while no other job falls, shape (N,), that `level_prices` prove.
 
-        No other job falls: each keeps the rate that it has in the plan when the level is the job's own (`risen`). The
+        No other job falls: each keeps the rate that it has in the plan at the job's own level (`risen`). The
         plan is the optimum of water filling if and only if no job can rise under this condition. Any prices prove a
         bound at any level t of the plan: all jobs together pay at most p.M, and the rates at t cost S. So a job that
         reaches t can rise by at most (p.M - S) / (its cost of one more unit). The rows of prices are taken in turn; t
@@ -183,7 +183,8 @@ class LevelShares(SharePolytope, ABC):
     def step_program(self, floors: Floats, targets: Floats) -> Program:
         """Return the linear program that maximises the part of the way from some rates to others, shapes (N,).
 
-        Its first column is that part, at most 1; the shares of runnable pairs follow. Its first rows are the capacities.
+        Its first column is that part, at most 1, and the shares of runnable pairs follow; its first rows are the
+        capacities.
         """
         build = ProgramBuilder(sense="max")
         part = build.add_columns("part", (1,), upper=1.0)

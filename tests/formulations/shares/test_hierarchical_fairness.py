@@ -282,7 +282,7 @@ def test_a_job_that_must_wait_for_one_type_leaves_the_other_to_the_next():
 
 
 def test_a_golden_case():
-    """Two queues on a fast and a slow type; the first has three quarters of the fast GPUs, a quarter of the slow ones."""
+    """Two queues: the first one has the weight of three quarters of the fast GPUs and a quarter of the slow ones."""
     rates = [[3.0, 1.0], [3.0, 1.0], [1.0, 1.0], [2.0, 1.0], [3.0, 2.0]]
     problem = eq.HierarchicalFairness(rates, [2, 2, 1, 2, 4], [4, 4], [0, 0, 0, 1, 1], [[0.75, 0.25], [0.25, 0.75]])
     rates = [Fraction(3, 5), Fraction(1, 5), Fraction(4, 17), Fraction(4, 5), Fraction(4, 17)]
