@@ -183,6 +183,6 @@ def _optimum(problem: Any) -> tuple[float, float]:
 def _first_level(problem: HierarchicalFairness) -> MaxMinFairness:
     """Return the problem of the least level alone: max-min fairness of the first job of each queue."""
     first = np.unique(problem.queue, return_index=True)[1]
-    data = {"rates": problem.rates[first], "gang_gpus": problem.gang_gpus[first], "gpus": problem.gpus}
+    data: dict[str, Any] = {"rates": problem.rates[first], "gang_gpus": problem.gang_gpus[first], "gpus": problem.gpus}
     weights = MaxMinFairness(**data).highest / problem.highest[first]
     return MaxMinFairness(**data, weights=weights)

@@ -97,6 +97,29 @@ def by_stages(problem):
     return [settled[j] for j in range(jobs)]
 
 
+def by_levels(problem):
+    """Return the rates that are lexicographically best in the levels of the queues up to each job, in fractions."""
+    worth, table, limits = fractions(problem)
+    jobs, types = problem.num_jobs, problem.num_types
+    upto = [[i <= j and problem.queue[i] == problem.queue[j] for i in range(jobs)] for j in range(jobs)]
+    levels = [[worth[i][k] * upto[j][i] for i in range(jobs) for k in range(types)] for j in range(jobs)]
+    below = [[-v for v in row] for row in levels]
+    fixed = {}
+    while len(fixed) < jobs:
+        kept = [[*below[j], Fraction(int(j not in fixed))] for j in range(jobs)]
+        every, floors = [[*row, Fraction(0)] for row in table], [-fixed.get(j, Fraction(0)) for j in range(jobs)]
+        objective = [Fraction(0)] * (jobs * types) + [Fraction(1)]
+        level = largest(objective, [*every, *kept], [*limits, *floors])
+        least = [fixed.get(j, level) for j in range(jobs)]
+        for j in set(range(jobs)) - set(fixed):
+            others = [i for i in range(jobs) if i != j]
+            rows = [*table, *(below[i] for i in others)]
+            if largest(levels[j], rows, [*limits, *(-least[i] for i in others)]) == level:
+                fixed[j] = level
+    before = [max((i for i in range(j) if upto[j][i]), default=None) for j in range(jobs)]
+    return [fixed[j] - (0 if i is None else fixed[i]) for j, i in enumerate(before)]
+
+
 def solved(problem, backend="share_prices", rel_gap=1e-9):
     result = eq.solve(problem, backend, rel_gap=rel_gap)
     assert result.termination.reason is eq.Reason.OPTIMAL, result
@@ -115,6 +138,11 @@ def test_the_rates_are_those_of_the_stages_in_fractions(problem):
     expected = np.array([float(rate) for rate in by_stages(problem)])
     for backend in BACKENDS:
         agree(problem, problem.rates_at(solved(problem, backend).plan.shares), expected)
+
+
+@given(problem=hierarchies(max_jobs=5))
+def test_the_stages_end_at_the_lexicographic_optimum_of_the_levels(problem):
+    assert by_levels(problem) == by_stages(problem)
 
 
 @given(problem=hierarchies(max_jobs=25, max_types=4, max_queues=5))
