@@ -26,6 +26,7 @@ from .formulations.program.data import ProblemClass, Residuals
 from .formulations.program.model import Program
 from .formulations.search.wfq_config import WfqConfig
 from .formulations.shares.finish_time.problem import FinishTimeFairness
+from .formulations.shares.hierarchical_fairness import HierarchicalFairness
 from .formulations.shares.max_min_fairness import MaxMinFairness
 from .formulations.shares.max_sum_throughput import MaxSumThroughput
 from .formulations.shares.min_total_duration import MinTotalDuration
@@ -59,6 +60,7 @@ __all__ = [
     "GoodputAllocation",
     "GoodputPlan",
     "GpuShares",
+    "HierarchicalFairness",
     "HistoryPoint",
     "InvalidInput",
     "Isolation",

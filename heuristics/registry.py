@@ -69,6 +69,7 @@ _ROUNDS = (
     ),
     ("themis-filter", "Themis's filter and partial allocation auction", ".rounds.themis_filter", "ThemisFilterPolicy"),
     ("gavel", "the largest least normalised throughput", ".rounds.solved_shares", "MaxMinFairnessPolicy"),
+    ("wfq", "weighted fair queues by size", ".rounds.wfq", "WfqPolicy"),
     ("mst", "the largest sum of throughputs", ".rounds.solved_shares", "MaxSumThroughputPolicy"),
     ("allox", "least average completion time by matching jobs to GPUs", ".rounds.allox", "AlloxPolicy"),
     ("gandiva-fair", "equal tickets for every job", ".rounds.equal_share", "GandivaFairPolicy"),

@@ -17,6 +17,7 @@ BACKENDS = {
     "proportional_response": "markets.proportional_response.backend",
     "interior_point": "markets.interior_point.backend",
     "share_prices": "shares.backend",
+    "level_programs": "shares.level_programs",
     "finish_time": "shares.finish_time.backend",
     "matching": "assignment.matching.backend",
     "goodput": "assignment.goodput.backend",

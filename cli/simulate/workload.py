@@ -13,7 +13,8 @@ import numpy as np
 
 from ...formulations.errors import InvalidInput
 from ..errors import CommandError
-from .policy_spec import read_pairs, read_value
+from .policy_arguments import read_value
+from .policy_spec import read_pairs
 
 if TYPE_CHECKING:
     from ...simulation import Profiles, Trace

@@ -94,13 +94,13 @@ def hull_point(worth: Any, cost: Any, least: float) -> Any:
 
 @compiled()
 def cheapest(
-    worth: Any, gang_gpus: Any, counts: Any, prices: Any, reward: float, least: Any, rising: float, usage: Any
+    worth: Any, gang_gpus: Any, counts: Any, prices: Any, reward: float, least: Any, rising: Any, usage: Any
 ) -> Any:
     """Find the least cost of all jobs: the sum of counts_i min (gang_gpus_i prices - reward worth_i).x_i.
 
     Each minimum is over x >= 0, sum x <= 1, worth_i.x >= least_i. The GPUs in use are added to `usage`, shape (K,).
-    Returns the sum, its slope per unit of every `least` that is at least `rising`, and the shares' worth; inf if a job
-    cannot reach its rate.
+    Returns the sum, its slope per unit of the `least` of all jobs marked in `rising`, and the shares' worth; inf if a
+    job cannot reach its rate.
     """
     groups, kinds = worth.shape
     cost = np.empty(kinds)
@@ -124,7 +124,7 @@ def cheapest(
         added = total + term
         lost = (added - total) - term
         total = added
-        if least[i] >= rising:
+        if rising[i]:
             slope += counts[i] * low
         gained += counts[i] * got
     return total, slope, gained
@@ -153,6 +153,35 @@ def most_gained(rates: Any, gang_gpus: Any, counts: Any, prices: Any, usage: Any
             lost = (added - total) - term
             total = added
     return total, reached
+
+
+@compiled()
+def sums_before(queue: Any, values: Any, count: int) -> Any:
+    """Return the sum of the values of the earlier jobs in the same queue, shape (N,); there are `count` queues."""
+    totals, before = np.zeros(count), np.empty(len(values))
+    for j in range(len(values)):
+        before[j] = totals[queue[j]]
+        totals[queue[j]] += values[j]
+    return before
+
+
+@compiled()
+def overpaid(worth: Any, gang_gpus: Any, prices: Any, shares: Any, least: Any) -> Any:
+    """Return the cost of each job's shares above that of the cheapest ones of its rate `least`, shape (N,)."""
+    jobs, kinds = worth.shape
+    cost, excess = np.empty(kinds), np.empty(jobs)
+    for j in range(jobs):
+        paid = 0.0
+        for k in range(kinds):
+            cost[k] = gang_gpus[j] * prices[k]
+            paid += shares[j, k] * cost[k]
+        _, _, before, at, share = hull_point(worth[j], cost, least[j])
+        if at >= 0:
+            paid -= share * cost[at]
+        if before >= 0 and before != at:
+            paid -= (1.0 - share) * cost[before]
+        excess[j] = paid
+    return excess
 
 
 @compiled()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -15,12 +14,6 @@ from ..checks import as_flag, as_reals, refuse, same_length, store_checked
 from ..former_names import former_parameters
 from ..program.data import ProblemClass
 from .levels import LevelShares
-from .polytope import GpuShares
-
-# Relative error of compensated sums: of each cost, and of the cost of one more unit of a level.
-ROUNDING = 1e-14
-# A job's level counts as settled if its bound is within this share of it; the shares are tried in order.
-SETTLED = (1e-9, 1e-7, 1e-5, 1e-3)
 
 
 @former_parameters(gangs="gang_gpus")
@@ -105,59 +98,3 @@ class MaxMinFairness(LevelShares):
         proportional = speed @ (self.gpus / self.gpus.sum())
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(speed * (self.gang_gpus / (self.weights * proportional))[:, None])
-
-    def proved_bound(self, plan: GpuShares) -> float:
-        """Return the bound on the least level that the plan's prices prove (see `LevelShares`).
-
-        With water filling the bound includes the largest `shortfall` of any level, so that the gap covers all levels.
-        """
-        bound = self.level_bound(self.prices_of(plan))
-        if not self.water_filling:
-            return bound
-        short = self.shortfall(plan)
-        return max(bound, float(self.levels(plan.shares).min()) / (1.0 - short)) if short < 1 else math.inf
-
-    def proved_levels(self, plan: GpuShares, settled: float = SETTLED[0]) -> Floats:
-        """Return bounds on the level of each job while no other job falls, shape (N,), that `level_prices` prove.
-
-        No other job falls: each keeps the lesser of its own level in the plan and that of the job. The plan is the
-        lexicographic optimum if and only if no job can rise under this condition. Any prices prove a bound at any level
-        t of the plan: all jobs together pay at most p.M, and the floors min(t, level) cost S. So a job that reaches t
-        can rise by at most (p.M - S) / (its cost of one more unit). The rows of prices are taken in turn; t is the
-        least level of the jobs whose bound is still more than a share `settled` above their level. This choice makes
-        the bounds tight; they are valid for any t.
-        """
-        from .kernels import cheapest, within_reach
-
-        groups = self.groups
-        worth, gang_gpus, highest = self.worth[groups.first], self.gang_gpus[groups.first], self.highest[groups.first]
-        bounds = highest.copy()
-        levels = np.full(len(bounds), math.inf)
-        np.minimum.at(levels, groups.of_job, self.levels(plan.shares))
-        for row in () if plan.level_prices is None else plan.level_prices:
-            prices = self.prices_of(replace(plan, prices=row))
-            rising = bounds > levels * (1.0 + settled)
-            money = math.fsum(prices * self.gpus)
-            if not (rising.any() and money > 0):
-                continue
-            level = float(levels[rising].min())
-            floors = np.minimum(level, np.minimum(levels, highest))
-            usage = np.zeros(len(prices))
-            paid, slope, _ = cheapest(worth, gang_gpus, groups.counts, prices, 0.0, floors, 0.0, usage)
-            spare = abs(money - paid) + ROUNDING * (money + level * slope)
-            reach = within_reach(worth, gang_gpus, prices, floors, spare)
-            bounds = np.where(levels >= level, np.minimum(bounds, reach), bounds)
-        return np.asarray(bounds[groups.of_job])
-
-    def shortfall(self, plan: GpuShares) -> float:
-        """Return the largest share by which a level of the plan misses its bound (see `proved_levels`).
-
-        At 0 the plan is the lexicographic optimum. Without `level_prices` the bounds are the jobs' highest levels.
-        """
-        self.check_plan(plan)
-        levels, least = self.levels(plan.shares), math.inf
-        for settled in SETTLED:
-            least = min(least, float((1.0 - levels / self.proved_levels(plan, settled)).max()))
-            if least <= settled:
-                break
-        return least

@@ -145,8 +145,8 @@ class MaxSumThroughput(SharePolytope):
         if self.least_rates is None:
             gained = most_gained(self.rates[first], self.gang_gpus[first], counts, effective, usage)[0]
         else:
-            least = self.least[first]
-            gained = -cheapest(self.rates[first], self.gang_gpus[first], counts, effective, 1.0, least, 0.0, usage)[0]
+            jobs, least = (self.rates[first], self.gang_gpus[first], counts), self.least[first]
+            gained = -cheapest(*jobs, effective, 1.0, least, least > 0, usage)[0]
         return math.fsum([*(prices * self.gpus), spent, gained])
 
     def program(self, form: str = "shares") -> Program:

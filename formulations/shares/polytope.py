@@ -81,7 +81,7 @@ class SharePolytope(Formulation[GpuShares], ABC):
     gang_gpus: Indices
     gpus: Indices
 
-    forms = ("shares",)
+    forms: tuple[str, ...] = ("shares",)
     proves_bounds = True
 
     def _check_polytope(self, *, runs: bool) -> None:

@@ -11,9 +11,8 @@ import numpy as np
 from ...formulations.arrays import Floats
 from ...formulations.errors import NoSolution, UnsupportedProblem
 from ...formulations.program.bounds import proved_bound
-from ...formulations.shares.kernels import add_cheapest, cheapest, within_reach
-from ...formulations.shares.levels import ROUNDING, LevelShares
-from ...formulations.shares.max_min_fairness import MaxMinFairness
+from ...formulations.shares.kernels import cheapest, within_reach
+from ...formulations.shares.levels import ROUNDING, LevelShares, risen
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.polytope import GpuShares
 from ..backend import Answer, Claim, OwnMethod, Progress, Task
@@ -22,14 +21,19 @@ from ..external.highs import solved_by_highs
 from ..options import Options
 from ..result import Limit
 from ..selection import checked_problem
-from .decomposition import ConvexCombination, JobGroups, best_level, best_sum
+from .decomposition import ConvexCombination, JobGroups, LevelSearch, afforded, best_level, best_sum
 from .tie_break import MATCHED, nearest_shares
 
 WITH_ROWS = "MaxSumThroughput:rows"
-KINDS = ("MaxMinFairness", "MaxMinFairness:water_filling", "MaxSumThroughput", WITH_ROWS, "MinTotalDuration")
+KINDS = (
+    "MaxMinFairness", "MaxMinFairness:water_filling", "HierarchicalFairness", "MaxSumThroughput", WITH_ROWS,
+    "MinTotalDuration",
+)  # fmt: skip
 # A job is fixed at a level if rounding lets it rise by no more than this share of it, or than HARDER times the least
 # such rise of all jobs; the others stay open for another search, in which fixed jobs no longer count.
 HELD, HARDER = 1e-7, 10.0
+# Relative rounding of one number: with jobs in order, larger tolerances of a level would add up in the later levels.
+EPSILON = 2.0**-52
 # Relative loss of the objective that a nearer optimum may have by rounding.
 LOST = 1e-9
 
@@ -55,7 +59,7 @@ class SharePrices(OwnMethod):
         if task.problem.kind == WITH_ROWS:
             return solve_with_rows(task.problem, options)
         deadline = Deadline.of(options)
-        plan, notes, finished = _solved(task.problem, deadline)
+        plan, notes, finished = solved_shares(task.problem, deadline)
         limit = None if finished else Limit.TIME if deadline.passed else Limit.METHOD
         return Answer.ended(limit, plan=plan, notes=tuple(notes))
 
@@ -83,10 +87,13 @@ def nearest_optimum(problem: LevelShares | MaxSumThroughput) -> GpuShares:
             raise NoSolution(f"no plan: {answer.claim.name}: {answer.message}", answer)
         plan: GpuShares = answer.plan
         return plan
-    return _solved(problem, Deadline.of(Options()))[0]
+    return solved_shares(problem, Deadline.of(Options()))[0]
 
 
-def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], bool]:
+def solved_shares(
+    problem: Any, deadline: Deadline, search: LevelSearch = best_level, steps: str = "rounds of prices"
+) -> tuple[GpuShares, list[str], bool]:
+    """Return the optimum nearest to isolated shares, notes, and whether it is one; `search` finds each level."""
     first = problem.groups.first
     worth = problem.rates if isinstance(problem, MaxSumThroughput) else problem.worth
     job_groups = JobGroups.in_groups(problem, problem.groups, worth)
@@ -96,20 +103,19 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
         face = prices = mix.prices
         finished, stated = mix.finished, f"{mix.rounds} rounds of prices"
     else:
-        caps, reward = problem.highest[first], 0.0
-        filling = isinstance(problem, MaxMinFairness) and problem.water_filling
-        least, stages = _levels(job_groups, caps, filling, deadline)
-        mix, finished = stages[-1], all(stage.finished for stage in stages)
-        level_prices = np.array([stage.prices for stage in stages]) if filling else None
+        least, stages = _levels(problem, job_groups, deadline, search)
+        mix, finished, reward = stages[-1], all(stage.finished for stage in stages), 0.0
+        level_prices = np.array([stage.prices for stage in stages]) if problem.water_filling else None
         face = np.sum([stage.prices for stage in stages], axis=0)
         prices = stages[0].prices
         # Scaled to units of the level: the rise of the level by one more GPU.
-        lowest = np.full(len(first), least.min()) if filling else least
+        leads = problem.starts(problem.highest)[first] == 0
+        lowest = np.where(leads, least[leads].min(), 0.0) if problem.water_filling else least
         jobs, usage = (job_groups.worth, job_groups.gang_gpus, job_groups.counts), np.zeros(len(prices))
-        _, slope, _ = cheapest(*jobs, prices, 0.0, lowest, 0.0, usage)
+        _, slope, _ = cheapest(*jobs, prices, 0.0, lowest, leads, usage)
         prices = prices / slope if slope > 0 else prices
-        stated = f"{sum(stage.rounds for stage in stages)} rounds of prices"
-        if filling:
+        stated = f"{sum(stage.rounds for stage in stages)} {steps}"
+        if problem.water_filling:
             stated += f", {len(stages)} level(s) that prices bind or that end it"
     notes = [f"{len(first)} groups of {problem.num_jobs} jobs, {stated}"]
     shares, fault = np.zeros_like(job_groups.worth), math.inf
@@ -117,9 +123,7 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
         targets = problem.isolated(problem.gang_gpus[first])
         shares, fault = nearest_shares(job_groups, problem.runnable[first], face, reward, least, targets)
     if not fault <= MATCHED:
-        shares = np.zeros_like(job_groups.worth)
-        for weight, part in mix.parts:
-            add_cheapest(job_groups.worth, job_groups.gang_gpus, part, reward, least, weight, shares)
+        shares = mix.shares(job_groups, reward, least)
         notes.append("a convex combination of pricing solutions: ties among optima are not broken by distance")
     else:
         notes.append("the optimum nearest to isolated shares")
@@ -131,24 +135,35 @@ def _solved(problem: Any, deadline: Deadline) -> tuple[GpuShares, list[str], boo
 
 
 def _levels(
-    job_groups: JobGroups, highest: Floats, filling: bool, deadline: Deadline
+    problem: LevelShares, job_groups: JobGroups, deadline: Deadline, search: LevelSearch
 ) -> tuple[Floats, list[ConvexCombination]]:
-    """Return the level that each group reaches in the optimum, and the solution of each level."""
-    caps = highest.copy() if filling else np.full(len(highest), highest.min())
+    """Return the rate that each group reaches in the optimum, and the solution of each level."""
+    highest = problem.highest[problem.groups.first]
+    caps = highest.copy() if problem.water_filling else np.full(len(highest), highest.min())
     stages: list[ConvexCombination] = []
+    ordered = bool(problem.starts(highest).any())
     while True:
-        rounding = 0.1 * ROUNDING * (1 + 10 * len(stages))
-        level, mix = best_level(job_groups, caps, deadline, rounding)
+        rounding = 0.1 * ROUNDING * (1 if ordered else 1 + 10 * len(stages))
+        starts = problem.starts(caps)
+        level, mix = search(job_groups, caps, starts, deadline, rounding)
+        if ordered:
+            level, rounding = afforded(job_groups, level, caps, starts, mix.prices), EPSILON
         stages.append(mix)
-        least = np.minimum(level, caps)
-        if not filling or not mix.prices.any() or not mix.finished:
+        least = risen(level, caps, starts)
+        if not problem.water_filling or not mix.prices.any() or not mix.finished:
             return least, stages
         reach = within_reach(job_groups.worth, job_groups.gang_gpus, mix.prices, least, rounding)
-        above = caps > level
-        if not above.any():
+        open_ = caps > least
+        if not open_.any():
             return least, stages
-        rise = np.where(above, reach / level - 1.0, np.inf)
-        caps[rise <= max(HELD, HARDER * rise.min())] = level
+        unit = np.minimum(level, highest)
+        rise = np.where(open_, (reach + (unit - least)) / unit - 1.0, np.inf)
+        held = rise <= max(HELD, HARDER * rise.min())
+        if ordered:  # the money is spent: no job will ever cost more, which caps those that wait as well
+            most = within_reach(job_groups.worth, job_groups.gang_gpus, mix.prices, least, 0.0)
+            certain = (starts > 0) & (reach - most <= HELD * unit)
+            caps[certain] = np.minimum(caps, most)[certain]
+        caps[held] = least[held]
 
 
 def solve_with_rows(problem: MaxSumThroughput, options: Options) -> Answer:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ...formulations.arrays import Floats
-from ...formulations.shares.kernels import cheapest, margins, most_gained
-from ...formulations.shares.levels import ROUNDING, level_bound
+from ...formulations.shares.kernels import add_cheapest, cheapest, margins, most_gained
+from ...formulations.shares.levels import ROUNDING, level_bound, risen
 from ...formulations.shares.polytope import Groups, SharePolytope
 from ..deadline import Deadline
 from .restricted_master import REDUCED_COST_TOLERANCE, RestrictedMaster
@@ -80,6 +81,22 @@ class ConvexCombination:
     parts: list[tuple[float, Floats]]
     rounds: int
     finished: bool
+
+    def shares(self, job_groups: JobGroups, reward: float, least: Floats) -> Floats:
+        """Return the shares of the combination, shape (G, K), if every job reaches its rate in `least`."""
+        shares = np.zeros_like(job_groups.worth)
+        for weight, prices in self.parts:
+            add_cheapest(job_groups.worth, job_groups.gang_gpus, prices, reward, least, weight, shares)
+        return shares
+
+
+class LevelSearch(Protocol):
+    """A method that finds one level, such as `best_level`."""
+
+    def __call__(
+        self, job_groups: JobGroups, caps: Floats, starts: Floats, deadline: Deadline, rounding: float
+    ) -> tuple[float, ConvexCombination]:
+        """Return the largest level at which the rates that have `risen` are attainable, and prices that prove it."""
 
 
 def best_sum(job_groups: JobGroups, deadline: Deadline) -> ConvexCombination:
@@ -161,25 +178,25 @@ def _knapsack_price(job_groups: JobGroups) -> float:
 
 
 def best_level(
-    job_groups: JobGroups, caps: Floats, deadline: Deadline, rounding: float = ROUNDING
+    job_groups: JobGroups, caps: Floats, starts: Floats, deadline: Deadline, rounding: float = ROUNDING
 ) -> tuple[float, ConvexCombination]:
-    """Find the largest t that every group reaches, or its cap where that is lower, and the prices that prove it.
+    """Find the largest t at which all rates that have `risen` are attainable, and the prices that prove it.
 
     At prices, :func:`~.levels.level_bound` bounds t; a small packing program over pricing solutions at this t decides
     whether it is attainable. Otherwise the program's own prices give a smaller t. Prices are scaled so that all GPUs
-    together cost 1; they are 0 where the largest cap is attainable. With many groups a sample is searched first, for
-    initial prices.
+    together cost 1; they are 0 where all caps are attainable. With many groups a sample is searched first, for initial
+    prices.
     """
-    kinds, search = len(job_groups.gpus), _LevelSearch(job_groups, caps, deadline, rounding)
+    kinds, search = len(job_groups.gpus), _PriceSearch(job_groups, caps, starts, deadline, rounding)
     prices = 1.0 / (kinds * job_groups.gpus)
     if kinds == 1:
         level = search.bound(prices)
-        proof = np.zeros(1) if level >= caps.max() else prices
+        proof = np.zeros(1) if level >= search.top else prices
         return level, ConvexCombination(prices=proof, parts=[(1.0, prices)], rounds=1, finished=True)
     start, rounds = [prices], 0
     if len(job_groups.counts) > 2 * SAMPLE:
         some, sample = job_groups.sample()
-        near = _LevelSearch(sample, caps[some], deadline, rounding).level(start)[1]
+        near = _PriceSearch(sample, caps[some], starts[some], deadline, rounding).level(start)[1]
         rounds = near.rounds
         if near.prices.any():
             start = [near.prices * sample.gpus / job_groups.gpus]
@@ -188,31 +205,51 @@ def best_level(
     return level, replace(mix, rounds=rounds + mix.rounds)
 
 
+def afforded(job_groups: JobGroups, level: float, caps: Floats, starts: Floats, prices: Floats) -> float:
+    """Return the level, lowered by the excess of its cost that a search tolerates: a later level costs it many times.
+
+    One step of Newton's method does not pass the levels that cost the same and are attainable.
+    """
+    least, rising = risen(level, caps, starts), (starts < level) & (level <= starts + caps)
+    jobs, usage = (job_groups.worth, job_groups.gang_gpus, job_groups.counts), np.zeros(len(prices))
+    paid, slope, _ = cheapest(*jobs, prices, 0.0, least, rising, usage)
+    excess = paid - math.fsum(prices * job_groups.gpus)
+    return level - excess / slope if excess > 0 and slope > 0 else level
+
+
 @dataclass(frozen=True)
-class _LevelSearch:
+class _PriceSearch:
     job_groups: JobGroups
     caps: Floats
+    starts: Floats
     deadline: Deadline
     rounding: float
+
+    @property
+    def top(self) -> float:
+        """The level at which all jobs are at their caps."""
+        return float((self.starts + self.caps).max())
 
     def bound(self, prices: Floats) -> float:
         """Return the largest level that prices allow."""
         jobs = self.job_groups
-        return level_bound(jobs.worth, jobs.gang_gpus, jobs.counts, jobs.gpus, prices, self.caps, self.rounding)
+        data = jobs.worth, jobs.gang_gpus, jobs.counts, jobs.gpus
+        return level_bound(*data, prices, self.caps, self.starts, self.rounding)
 
     def pricing_problem(self, prices: Floats, least: Floats) -> tuple[float, Floats]:
         """Return the least cost of the rates `least` at prices, and the share of each type's GPUs that they use."""
         job_groups, usage = self.job_groups, np.zeros(len(prices))
-        paid, _, _ = cheapest(job_groups.worth, job_groups.gang_gpus, job_groups.counts, prices, 0.0, least, 0.0, usage)
+        jobs = job_groups.worth, job_groups.gang_gpus, job_groups.counts
+        paid, _, _ = cheapest(*jobs, prices, 0.0, least, least > 0, usage)
         return float(paid), usage / job_groups.gpus
 
     def level(self, start: list[Floats]) -> tuple[float, ConvexCombination]:
         """Lower the level until it is attainable; `start` are prices, the first ones the best."""
-        top, exact = float(self.caps.max()), EXACT * self.rounding
+        top, exact = self.top, EXACT * self.rounding
         best, rounds = start[0], 0
         level = self.bound(best)
         while True:
-            least = np.minimum(level, self.caps)
+            least = risen(level, self.caps, self.starts)
             master, columns = RestrictedMaster(np.ones(len(best))), list(start)
             for each in start:
                 master.add(1.0, self.pricing_problem(each, least)[1])

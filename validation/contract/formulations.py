@@ -14,6 +14,7 @@ from ...formulations.assignment.goodput import GoodputAllocation
 from ...formulations.makespan.gang.problem import GangMakespan
 from ...formulations.makespan.open_shop.problem import OpenShop
 from ...formulations.shares.finish_time.problem import FinishTimeFairness
+from ...formulations.shares.hierarchical_fairness import HierarchicalFairness
 from ...formulations.shares.max_min_fairness import MaxMinFairness
 from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.min_total_duration import MinTotalDuration
@@ -37,6 +38,12 @@ def _rates(rng: np.random.Generator) -> dict[str, Any]:
 def _durations(rng: np.random.Generator) -> MinTotalDuration:
     data = _rates(rng)
     return MinTotalDuration(**data, steps=rng.integers(1, 99, len(data["gang_gpus"])).astype(np.float64))
+
+
+def _hierarchy(rng: np.random.Generator) -> HierarchicalFairness:
+    data = _rates(rng)
+    queue = rng.integers(0, 3, len(data["gang_gpus"]))
+    return HierarchicalFairness(**data, queue=queue, weights=rng.integers(1, 5, (3, len(data["gpus"]))).astype(float))
 
 
 def _finish_time(rng: np.random.Generator) -> FinishTimeFairness:
@@ -85,6 +92,7 @@ def _shop(rng: np.random.Generator, *, preemptive: bool) -> OpenShop:
 DRAWS: dict[str, Callable[[np.random.Generator], Any]] = {
     "MaxMinFairness": lambda rng: MaxMinFairness(**_rates(rng)),
     "MaxMinFairness:water_filling": lambda rng: MaxMinFairness(**_rates(rng), water_filling=True),
+    "HierarchicalFairness": _hierarchy,
     "MaxSumThroughput": lambda rng: MaxSumThroughput(**_rates(rng)),
     "MinTotalDuration": _durations,
     "FinishTimeFairness": _finish_time,
@@ -165,6 +173,16 @@ def _optimum(problem: Any) -> tuple[float, float]:
         return longest, longest
     if isinstance(problem, MaxMinFairness) and problem.water_filling:
         problem = replace(problem, water_filling=False)  # its first level
+    if isinstance(problem, HierarchicalFairness):
+        problem = _first_level(problem)
     found = solve(problem, REFERENCE, rel_gap=REFERENCE_GAP, time_limit=20.0)
     objective = found.objective if found.objective is not None else -problem.sign * math.inf
     return min(objective, found.bound), max(objective, found.bound)
+
+
+def _first_level(problem: HierarchicalFairness) -> MaxMinFairness:
+    """Return the problem of the least level alone: max-min fairness of the first job of each queue."""
+    first = np.unique(problem.queue, return_index=True)[1]
+    data: dict[str, Any] = {"rates": problem.rates[first], "gang_gpus": problem.gang_gpus[first], "gpus": problem.gpus}
+    weights = MaxMinFairness(**data).highest / problem.highest[first]
+    return MaxMinFairness(**data, weights=weights)

@@ -14,10 +14,10 @@ from equipoise.simulation import Profiles, SizeClass, generate_trace, simulate_r
 from equipoise.simulation.rounds.policy import RoundJob, RoundState, Schedule, Shares
 
 RIVALS = (
-    "ossp", "themis", "gavel", "mst", "allox", "gandiva-fair", "isolated", "proportional", "fifo", "las",
+    "ossp", "themis", "gavel", "wfq", "mst", "allox", "gandiva-fair", "isolated", "proportional", "fifo", "las",
 )  # fmt: skip
-SOLVED = ("ossp", "themis", "gavel", "mst", "allox")
-WITHIN_P = ("ossp", "themis", "gavel", "mst", "isolated")
+SOLVED = ("ossp", "themis", "gavel", "wfq", "mst", "allox")
+WITHIN_P = ("ossp", "themis", "gavel", "wfq", "mst", "isolated")
 
 
 def no_state():
@@ -71,8 +71,8 @@ def states(draw, types=None):
 
 def test_the_registry_lists_the_policies_of_the_issue():
     assert list(policies_of("rounds")) == [
-        "shockwave", "shockwave-artifact", "ossp", "themis", "themis-filter", "gavel", "mst", "allox", "gandiva-fair",
-        "isolated", "proportional", "fifo", "las",
+        "shockwave", "shockwave-artifact", "ossp", "themis", "themis-filter", "gavel", "wfq", "mst", "allox",
+        "gandiva-fair", "isolated", "proportional", "fifo", "las",
     ]  # fmt: skip
     assert all(entry.name == name and entry.description for name, entry in POLICIES.items())
 
