@@ -88,7 +88,7 @@ class HierarchicalFairness(LevelShares):
         given = np.ones(int(self.queue.max()) + 1) if self.weights is None else self.weights
         weights = as_reals("weights", given, above=0.0, ndim=2 if np.ndim(given) == 2 else 1)
         if weights.ndim == 2 and weights.shape[1] != self.num_types:
-            why = f"must have 1 column or, as rates has, {self.num_types}"
+            why = f"must be one weight for each queue, or have {self.num_types} columns, as rates has"
             raise InvalidInput("weights", f"{weights.shape[1]} columns", why)
         object.__setattr__(self, "weights", weights)
         refuse("queue", self.queue >= len(weights), self.queue, f"weights has {len(weights)} queues")

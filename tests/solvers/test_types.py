@@ -22,6 +22,7 @@ PLANS = {
     "VolatileFisherMarket": "Equilibrium",
     "StochasticMarket": "StochasticPlan",
     "MaxMinFairness": "GpuShares",
+    "HierarchicalFairness": "GpuShares",
     "MaxSumThroughput": "GpuShares",
     "MinTotalDuration": "GpuShares",
     "FinishTimeFairness": "GpuShares",

@@ -17,6 +17,7 @@ PROBLEMS = [
     eq.FisherMarket,
     eq.GangMakespan,
     eq.GoodputAllocation,
+    eq.HierarchicalFairness,
     eq.MaxMinFairness,
     eq.MaxSumThroughput,
     eq.MinTotalDuration,

@@ -356,7 +356,7 @@ def test_no_general_backend_takes_the_first_level_for_all():
         ({"queue": [0, 0.5]}, "queue", "0.5"),
         ({"weights": [1.0, 0.0]}, "weights", "greater than 0"),
         ({"weights": [1.0, float("nan")]}, "weights", "finite"),
-        ({"weights": [[1.0, 1.0], [1.0, 1.0]]}, "weights", "1 column"),
+        ({"weights": [[1.0, 1.0], [1.0, 1.0]]}, "weights", "1 columns, as rates has"),
         ({"weights": [1e-308, 1e-308], "gpus": [1]}, "weights", "out of range"),
         ({"weights": []}, "weights", "empty"),
         ({"gang_gpus": [1, 0]}, "gang_gpus", "at least 1"),
