@@ -229,7 +229,7 @@ class GandivaPolicy:
         """Stop, shrink, move and start jobs, so that the chosen units and the spread jobs run where they are put."""
         jobs = self._jobs
         for machine, units in chosen.items():
-            yield from self._make_room(machine, units)
+            yield from self._stop_and_shrink(machine, units)
         # A job migrates at most once in a call, so that in this order each finds the GPUs that it needs.
         for job in jobs.put.values():
             if job.run is not None:
@@ -242,7 +242,7 @@ class GandivaPolicy:
         for job in (job for unit in running for job in unit.jobs[1:] if job.run is None):
             yield Start(job.trace_index, self._gpus_for(state, job))
 
-    def _make_room(self, machine: Machine, units: list[Unit]) -> Iterator[Action]:
+    def _stop_and_shrink(self, machine: Machine, units: list[Unit]) -> Iterator[Action]:
         """Stop the jobs of a machine that do not go on where they are, and shrink grown ones if a job is put on it."""
         put = self._jobs.put
         for unit in machine.ring:
@@ -258,7 +258,7 @@ class GandivaPolicy:
                     yield Move(first.trace_index, first.gpu_ids[: first.gang_gpus])
 
     def _gpus_for(self, state: PlacementState, job: PlacementJob) -> tuple[int, ...]:
-        """Return the GPUs of a job's partner, or the first on its machines that nobody else holds."""
+        """Return the GPUs of a job's partner, or the first on its machines that no other job holds."""
         jobs, on = self._jobs, state.gpus.jobs_on
         unit = jobs.unit_of.get(job.trace_index)
         if unit is not None and job is not unit.jobs[0]:
@@ -273,7 +273,7 @@ class GandivaPolicy:
     # -- Growth --------------------------------------------------------------------------------------------------------
 
     def _grow(self, state: PlacementState) -> Iterator[Action]:
-        """Give GPUs that nobody holds to jobs of adaptive models, on machines that did not change for long enough."""
+        """Give unheld GPUs to jobs of adaptive models, on machines that did not change for long enough."""
         for machine in self._jobs.machines:
             if machine.settled or not machine.load or machine.changed_s + self.grow_after_s > state.time_s + TICK_S:
                 continue

@@ -290,7 +290,7 @@ def test_an_interrupt_of_the_command_leaves_partial_files(installed, tmp_path):
 
 def test_the_command_knows_which_engine_has_which_policy(installed):
     shown = "".join(command(installed, "simulate", "--help")[0].split())
-    assert "wfq,toy-fifo;" in shown
+    assert "afs-l,toy-fifo;" in shown
     assert "placement,fluid,toy." in shown
     _, said = command(installed, "simulate", "generated:3", "--policy", "toy-fifo", "--engine", "rounds", code=2)
     assert "name = 'toy-fifo': it is a policy of toy; the policies of rounds are shockwave" in said
