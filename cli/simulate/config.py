@@ -114,10 +114,12 @@ def read_config(
     known: Profiles | Mapping[str, Profiles] = _profiles(profiles, cluster, amounts)
     first = known if not isinstance(known, Mapping) else next(iter(known.values()))
     profiles_name = profiles or BUILTIN
-    models, elastic = own.model_speeds(amounts), divides_gpus(engine)
-    file, options = file_and_options(trace, elastic)
-    if elastic and is_elastic(trace):
-        found = elastic_jobs(trace, jobs, widest, seed, own.speedup_tables())
+    # Read once, each for its engine: the files of models and of speedups.
+    models = own.model_speeds(amounts)
+    speedups = own.speedup_tables() if divides_gpus(engine) else None
+    file, options = file_and_options(trace, speedups is not None)
+    if speedups is not None and is_elastic(trace):
+        found = elastic_jobs(trace, jobs, widest, seed, speedups)
     elif is_generated(trace):
         found = generated_jobs(trace, jobs, widest, seed, first)
     elif is_duration_trace(file):
@@ -133,8 +135,8 @@ def read_config(
         found = in_order(chosen_jobs(read_trace(file), file, options), sort)
         if profiles is None and all((Path(file).parent / name).is_file() for name in PROFILE_FILES):
             print_status(f"profiles: built in; --profiles {Path(file).parent} takes those beside the trace")
-    if elastic and isinstance(known, Profiles):
-        found = with_models(_sized(found, known), options, seed, own.speedup_tables())
+    if speedups is not None and isinstance(known, Profiles):
+        found = with_models(_sized(found, known), options, seed, speedups)
     repeated = (
         (("--engine", engine), engine != DEFAULT_ENGINE),
         (("--profiles", BUILTIN), profiles == BUILTIN),
@@ -160,7 +162,7 @@ def read_config(
         seed=seed,
         split_gpus=split_gpus,
         own=own,
-        speeds=own.speeds_for(engine, found, known, models, checked_rules, seed),
+        speeds=speedups or own.speeds_for(engine, found, known, models, checked_rules, seed),
         policy_defaults={"seed": seed} | ({} if models is None else {"skew": models.table.skews}),
         asked=tuple(word for words, given in repeated if given for word in words),
     )

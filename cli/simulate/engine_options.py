@@ -135,9 +135,7 @@ class EngineOptions:
         rules: Any,
         seed: int,
     ) -> Any:
-        """Return the speeds of the engine; `models` are those of `model_speeds`."""
-        if divides_gpus(engine):
-            return self.speedup_tables()
+        """Return the speeds of an engine that does not divide GPUs; `models` are those of `model_speeds`."""
         if "--speeds" not in find_engine(engine).options:
             return profiles
         if not isinstance(profiles, Profiles):
