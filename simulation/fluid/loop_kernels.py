@@ -50,7 +50,7 @@ def reallocate(
                 chosen[count] = chosen[place]
                 count += 1
     elif code == _THEMIS:
-        count = worst_first(jobs, order, queues, state, chosen, lists[5], lists[6])
+        count = worst_first(jobs, order, queues, state, chosen)
         if engine.present > 0:
             engine.timer = engine.now + ticks(state, engine.timer_s)
     elif code == _WFQ or engine.event != _TIMER:
