@@ -77,7 +77,7 @@ class Engine:
     job_fields : tuple of str
         Columns of `SimulationResult.jobs` that `--per-job` adds to those of all engines.
     options : tuple of str
-        Options of the command line that only this engine takes, such as "--machines".
+        Options of the command line that not every engine takes, such as "--machines".
     """
 
     name: str
@@ -150,7 +150,7 @@ _OWN = (
             ("preemptions", "preemptions"),
         ),
         job_fields=("predicted_end_s", "bound_s", "error_pct", "unfairness", "preemptions"),
-        options=("--speedups",),
+        options=("--speedups", "--machines", "--gpus-per-machine"),
     ),
 )
 

@@ -21,9 +21,9 @@ JOB = _record(
     "arrival factor estimate_s seen_s key known_s least a b c d "
     # Records.
     "start_s end_s contention mean_contention predicted_s bound_s",
-    # Maximum demand, the engine's counters at arrival, place of s(0) in the table of speedups, row in the table of
-    # caps, and queue; then records.
-    "max_gpus seen events first curve queue preemptions cuts restarts",
+    # Least GPUs (0: any fraction will do) and maximum demand, the engine's counters at arrival, place of s(0) in the
+    # table of speedups, row in the table of caps, and queue; then records.
+    "min_gpus max_gpus seen events first curve queue preemptions cuts restarts",
 )
 
 #: A queue: its share of the GPUs by weight, the GPUs that it gets, its share and demand in a round; the ends of its
@@ -34,8 +34,9 @@ QUEUE = _record("share gpus rest wanted", "head tail demand")
 STATE = _record(
     # Time and timer in ticks; rules; the time to the next turn in quanta; sum of jobs over time.
     "now timer timer_s turn ticks_per_s preemption_s seen_s",
-    # Rules; numbers of jobs present, in service, done without GPUs, and in service at the head of the order.
-    "gpus code microseconds present served pending prefix "
+    # Rules, and whether some jobs have least GPUs; numbers of jobs present, in service, done without GPUs, and in
+    # service at the head of the order.
+    "gpus code microseconds least present served pending prefix "
     # Kind of the event; sum of jobs over events, events, arrivals and ends so far.
     "event seen events arrived ended "
     # Sizes of the circle, the turns, the members of the turns, and the logs.

@@ -76,6 +76,7 @@ class CompiledRun:
         arrays["estimate_s"] = arrays["known_s"] = [job.size_s for job in jobs]
         arrays["curve"] = [self._curve_rows[id(job.speedups)] for job in jobs]
         arrays["first"] = firsts[arrays["curve"]]
+        arrays["min_gpus"] = [job.min_gpus if job.min_gpus > 1 else 0 for job in jobs]
         arrays["max_gpus"] = [job.max_gpus for job in jobs]
         arrays["queue"] = np.searchsorted(rule.thresholds, arrays["estimate_s"])
         arrays["start_s"] = arrays["end_s"] = arrays["predicted_s"] = arrays["bound_s"] = np.nan
@@ -100,6 +101,7 @@ class CompiledRun:
         state["ticks_per_s"] = 1e6 if self.rules.microseconds else 1.0
         state["preemption_s"], state["microseconds"] = self.rules.preemption_s, self.rules.microseconds
         state["gpus"], state["code"] = gpus, rule.code
+        state["least"] = self.arrays["min_gpus"].any()
         turns = np.zeros(gpus if rule.code == FluidCode.WFQ_INTEGRAL else 0, TURN)
         return (
             np.zeros((queues, count), np.int64),

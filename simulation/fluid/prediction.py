@@ -63,6 +63,8 @@ def next_event(state: FluidState, policy: FluidPolicy, arriving: FluidJob | None
     timer, near = state._timer, NEAR_S * state.clock.per_s
     arrival = math.inf if arriving is None else arriving._arrival
     # Rounding must not decide which of two events comes first.
+    if arrival - near <= end <= arrival + near:
+        end = arrival
     if end <= timer + near:
         timer = math.inf
     elif arrival - near <= timer <= arrival + near:

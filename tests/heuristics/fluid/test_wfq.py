@@ -1,6 +1,7 @@
 """Weighted fair queues: shares of queues, caps, turns of fractions, and the identities with other policies."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -63,8 +64,9 @@ def test_queue_shares_are_weighted_max_min(gpus, queues):
 @given(seed=st.integers(0, 2**32 - 1))
 def test_no_gpu_idles_while_a_job_is_below_its_maximum(seed):
     case = random_case("wfq", seed)
+    trace = replace(case.trace, min_gpus=None)  # with them GPUs too few for any job idle
     result = simulate_fluid(
-        case.trace, case.policy, cluster=case.gpus, speedups=case.speedups, rules=case.rules, compiled=False
+        trace, case.policy, cluster=case.gpus, speedups=case.speedups, rules=case.rules, compiled=False
     )
     levels, stretches = result.levels, result.stretches
     for start_s, end_s, busy in zip(levels.start_s, levels.end_s, levels.gpus_busy, strict=True):

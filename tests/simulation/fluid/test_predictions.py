@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from fluid_cases import PCS, random_config, random_speedups, random_trace
+from fluid_cases import PCS, random_config, random_speedups, random_trace, with_least_gpus
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -146,6 +146,23 @@ def test_no_job_ends_after_its_guarantee(seed):
     assert np.isfinite(result.bound_s).all()
     assert (result.end_s <= result.bound_s * (1.0 + SLACK)).all()
     assert (result.predicted_end_s <= result.bound_s * (1.0 + SLACK)).all()
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_no_job_with_least_gpus_ends_after_its_guarantee(seed):
+    """A share below the least GPUs of a job ahead gives no finite guarantee."""
+    rng = np.random.default_rng(seed)
+    config, speedups, gpus = random_config(rng), random_speedups(rng), int(rng.integers(1, 14))
+    trace = with_least_gpus(rng, random_trace(rng, 40), speedups, gpus)
+    result = run(trace, make_policy("wfq", "fluid", config=config), gpus, speedups)
+    assert not np.isnan(result.bound_s).any()
+    assert (result.end_s <= result.bound_s * (1.0 + SLACK)).all()
+    queues = np.searchsorted(config.thresholds, trace.size_s)
+    shares = np.array([float(weight * gpus) for weight in config.weights])
+    # The guarantee of the first job to arrive counts it alone.
+    first = int(np.lexsort((trace.job_id, trace.arrival_s))[0])
+    lacks = 1 < trace.min_gpus[first] and shares[queues[first]] < trace.min_gpus[first]
+    assert np.isinf(result.bound_s[first]) == lacks
 
 
 @given(seed=st.integers(0, 2**32 - 1), when=st.floats(0.0, 1.0))
