@@ -29,7 +29,7 @@ def size_gpu_s(job: RoundJob) -> float:
     """Return the size of a job in GPU-seconds: the seconds that it runs on its fastest GPU type, times its GPUs.
 
     This is the time on one GPU that the sizes of `WfqConfig` are, if a job is as fast on each GPU of its gang as on one
-    alone, and otherwise more. The engine has rates of whole gangs only.
+    alone, and more if it is slower. The engine has rates of whole gangs only.
     """
     return job.total_steps / float(job.rates.max()) * job.gpus
 

@@ -1,6 +1,7 @@
 """Decisions of the policies of the fluid engine by hand, and what their options refuse."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -86,7 +87,7 @@ def test_themis_decides_anew_after_its_lease():
         ("wfq", {"config": "/none.json"}, "path = '/none.json': No such file"),
         (
             "wfq",
-            {"config": WfqConfig(thresholds=[math.inf], weights={"v100": [1], "k80": [1]})},
+            {"config": WfqConfig(thresholds=[math.inf], weights=dict.fromkeys(("v100", "k80"), (Fraction(1),)))},
             "config = 'v100, k80': has weights of several GPU types, and the fluid engine has one",
         ),
         ("wfq", {"integral": 1}, "integral = 1: must be True or False"),
