@@ -91,6 +91,28 @@ def test_caps_are_relaxed_until_the_queue_has_given_all():
         assert result.stretches.gpus[first].tolist() == held
 
 
+# -- Weights by GPU type -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("integral", [False, True])
+def test_weights_of_one_type_are_those_of_the_cluster(integral):
+    rng = np.random.default_rng(7)
+    trace, speedups = random_trace(rng), random_speedups(rng)
+    fields = {"thresholds": [60.0, 200.0, math.inf], "zeta": 0.3}
+    weights = ["1/2", "3/10", "1/5"]
+    for compiled in (False, True):
+        plain, typed = (
+            run(
+                trace, make_policy("wfq", "fluid", config=WfqConfig(**fields, weights=given), integral=integral), 5,
+                speedups, compiled, predict=True,
+            )
+            for given in (weights, {"v100": weights})
+        )  # fmt: skip
+        for field in ("start_s", "end_s", "predicted_end_s", "bound_s"):
+            np.testing.assert_array_equal(getattr(plain, field), getattr(typed, field))
+        assert np.isfinite(typed.bound_s).all() != integral
+
+
 # -- Identities --------------------------------------------------------------------------------------------------------
 
 
