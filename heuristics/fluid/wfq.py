@@ -100,6 +100,7 @@ class WfqPolicy:
             thresholds=tuple(self._config.thresholds),
             weights=self._weights,
             caps=self._levels,
+            turns=self._turns.present() if self.integral else None,
         )
 
     def allocate(self, state: FluidState) -> Mapping[int, float]:

@@ -17,7 +17,7 @@ from ..traces.trace import Trace
 from .clock import Clock
 from .job import fluid_jobs
 from .policy import FluidPolicy
-from .prediction import divide, next_event, predict_completion
+from .prediction import divide, next_event, play_out
 from .result import RECORDS, FluidResult, fluid_result
 from .rules import FluidRules
 from .speedups import Speedups
@@ -162,7 +162,7 @@ class _Run:
             self._record(self.stretches)
         if self.rules.predict and state.event == "arrival":
             assert arriving is not None
-            self.predicted[arriving.trace_index] = predict_completion(state, self.policy, arriving.trace_index)
+            self.predicted[arriving.trace_index] = play_out(state, self.policy, arriving)
         self.steps += 1
         return True
 
