@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .arrays import CHANGE, EngineArrays
@@ -38,8 +40,9 @@ def compiled_end_s(state: FluidState, rule: FluidRule, job: FluidJob) -> float:
     engine["now"], engine["timer"] = state._now, state._timer
     if rule.turns is not None:
         _fill_turns(made, rule.turns, index_of)
-    changes = np.zeros(0, CHANGE)
-    return float(predict(index_of[job.trace_index], *made.moving, *made.moving, *made.fixed, changes))
+    # The arrays are their own copies.
+    arguments: tuple[Any, ...] = (*made.moving, *made.moving, *made.fixed, np.zeros(0, CHANGE))
+    return float(predict(index_of[job.trace_index], *arguments))
 
 
 def _fill_turns(made: EngineArrays, turns: Turns, index_of: dict[int, int]) -> None:
