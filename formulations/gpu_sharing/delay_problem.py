@@ -100,8 +100,8 @@ class DelayProblem(Formulation[PlanT], ABC, Generic[PlanT]):
     def program(self, form: str = "pieces") -> Program:
         """Return the MILP: the objective on one of its linear pieces; each but the last has a binary."""
         self.check_form(form)
-        values = np.array([float(self.exact_objective(each)) for each in self.breakpoints()])
-        pieces = len(values) - 1
+        exact = [self.exact_objective(each) for each in self.breakpoints()]
+        pieces = len(exact) - 1
         build = ProgramBuilder(sense="min")
         share = build.add_columns("share", (pieces, 2), upper=1.0)  # of each end of each piece
         terms: list[tuple[Any, Any, Any]] = [(np.arange(pieces)[:, None], share, 1.0)]
@@ -111,7 +111,9 @@ class DelayProblem(Formulation[PlanT], ABC, Generic[PlanT]):
             chosen = build.add_binaries("chosen", (pieces - 1,))
             terms += [(np.arange(pieces - 1), chosen, -1.0), (pieces - 1, chosen, 1.0)]
         build.add_rows("piece", (pieces,), terms=terms, lower=right, upper=right)
-        build.set_objective([(share, np.stack([values[:-1], values[1:]], axis=1))])
+        # Tolerances of solvers are relative to the coefficients: these are the differences from a delay of 0.
+        gains = np.array([float(value - exact[0]) for value in exact])
+        build.set_objective([(share, np.stack([gains[:-1], gains[1:]], axis=1))], offset=float(exact[0]))
         return build.program()
 
     def decode(self, values: Floats, duals: Floats | None = None, form: str = "pieces") -> PlanT:
