@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
+from os import PathLike
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -14,10 +15,12 @@ import numpy as np
 from ..arrays import Floats
 from ..checks import as_real, as_reals
 from ..errors import InvalidInput
+from ..files import written
 from ..program.builder import ProgramBuilder
 from ..program.data import Residuals
 from ..program.formulation import Formulation
 from ..program.model import Program
+from .curve import delay_curve
 from .plan import SharingPlan
 
 #: What is minimised.
@@ -139,6 +142,12 @@ class DelayProblem(Formulation[PlanT], ABC, Generic[PlanT]):
         share[piece] = 1.0 - part, part
         chosen[piece : piece + 1] = 1.0
         return np.concatenate([share.ravel(), chosen])
+
+    def to_svg(self, path: str | PathLike[str] | None = None) -> str:
+        """Return the objective against the delay as a picture (SVG); write it to `path` if given."""
+        points = self.breakpoints()
+        values = [float(self.exact_objective(each)) for each in points]
+        return written(delay_curve([float(each) for each in points], values, self.objective.replace("_", " ")), path)
 
     def check_plan(self, plan: Any, field: str = "plan") -> None:
         """Raise InvalidInput unless `plan` is a plan of sharing of as many jobs with a finite delay of at least 0."""

@@ -37,7 +37,7 @@ def pair_trouble(problem: PairSharing, result: Result[Any]) -> str:
     """
     reason = result.termination.reason
     at_grid = reason is Reason.FEASIBLE and result.termination.limit is Limit.METHOD
-    if result.objective is None or not (reason is Reason.OPTIMAL or at_grid):
+    if result.plan is None or result.objective is None or not (reason is Reason.OPTIMAL or at_grid):
         return f"{result.termination}"
     best = float(least_objective(problem))
     if abs(result.objective - best) > AGREEMENT * best:

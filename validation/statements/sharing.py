@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -182,5 +181,5 @@ def _objective(problem: GroupSharing, delays: Floats) -> Floats:
     ends = ends_over_delays(*data, delays)
     if problem.objective == "makespan":
         return np.asarray(ends.max(axis=0))
-    weights: Iterable[Any] | None = problem.weights
-    return np.asarray(np.average(ends, axis=0, weights=weights))
+    weights = np.ones(len(ends)) if problem.weights is None else problem.weights
+    return np.asarray(weights @ ends / weights.sum())

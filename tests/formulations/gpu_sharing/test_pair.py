@@ -105,6 +105,15 @@ def test_the_picture_shows_three_schedules():
     assert repr(plan) == "<PairPlan: start after 0 s, ends 11.6667, 5 s>"
 
 
+def test_the_objective_is_drawn_against_the_delay(tmp_path):
+    picture = eq.PairSharing(**EXAMPLE).to_svg(tmp_path / "curve.svg")
+    assert "mean jct, least at 0 s: 51.5" in picture
+    assert picture.count("<circle") == 3  # 0, the delay of a common end, and the running job's time
+    assert (tmp_path / "curve.svg").read_text() == picture
+    flat = eq.PairSharing(running_s=2.0, waiting_s=1.0, running_ratio=1.0, waiting_ratio=1.0, objective="makespan")
+    assert "makespan, least at 0 s: 2" in flat.to_svg()
+
+
 @pytest.mark.parametrize("field", EXAMPLE)
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf"), "1", True, None, 1e61])
 def test_bad_input_names_the_field(field, value):
