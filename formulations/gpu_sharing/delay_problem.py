@@ -17,7 +17,7 @@ from ..checks import as_real, as_reals
 from ..errors import InvalidInput
 from ..files import written
 from ..program.builder import ProgramBuilder
-from ..program.data import Residuals
+from ..program.data import ProblemClass, Residuals
 from ..program.formulation import Formulation
 from ..program.model import Program
 from .curve import delay_curve
@@ -49,6 +49,7 @@ class DelayProblem(Formulation[PlanT], ABC, Generic[PlanT]):
 
     sense = "min"
     forms = ("pieces",)
+    _declared_class = ProblemClass.MILP
 
     @property
     @abstractmethod
@@ -110,8 +111,9 @@ class DelayProblem(Formulation[PlanT], ABC, Generic[PlanT]):
         terms: list[tuple[Any, Any, Any]] = [(np.arange(pieces)[:, None], share, 1.0)]
         right = np.zeros(pieces)
         right[-1] = 1.0
+        # A single piece has a binary that is fixed: the class of the program is the same for all data.
+        chosen = build.add_binaries("chosen", (max(1, pieces - 1),), upper=float(pieces > 1))
         if pieces > 1:
-            chosen = build.add_binaries("chosen", (pieces - 1,))
             terms += [(np.arange(pieces - 1), chosen, -1.0), (pieces - 1, chosen, 1.0)]
         build.add_rows("piece", (pieces,), terms=terms, lower=right, upper=right)
         # Tolerances of solvers are relative to the coefficients: these are the differences from a delay of 0.
@@ -138,16 +140,18 @@ class DelayProblem(Formulation[PlanT], ABC, Generic[PlanT]):
         piece = min(int(np.searchsorted(points[1:], plan.delay_s)), pieces - 1)
         width = points[piece + 1] - points[piece]
         part = min(1.0, max(0.0, (plan.delay_s - points[piece]) / width)) if width > 0 else 0.0
-        share, chosen = np.zeros((pieces, 2)), np.zeros(pieces - 1)
+        share, chosen = np.zeros((pieces, 2)), np.zeros(max(1, pieces - 1))
         share[piece] = 1.0 - part, part
-        chosen[piece : piece + 1] = 1.0
+        if piece < pieces - 1:
+            chosen[piece] = 1.0
         return np.concatenate([share.ravel(), chosen])
 
     def to_svg(self, path: str | PathLike[str] | None = None) -> str:
         """Return the objective against the delay as a picture (SVG); write it to `path` if given."""
         points = self.breakpoints()
         values = [float(self.exact_objective(each)) for each in points]
-        return written(delay_curve([float(each) for each in points], values, self.objective.replace("_", " ")), path)
+        name = self.objective.replace("_", " ").replace("jct", "JCT")
+        return written(delay_curve([float(each) for each in points], values, name), path)
 
     def check_plan(self, plan: Any, field: str = "plan") -> None:
         """Raise InvalidInput unless `plan` is a plan of sharing of as many jobs with a finite delay of at least 0."""

@@ -10,7 +10,6 @@ from typing import ClassVar
 
 from ..arrays import Floats
 from ..checks import as_real, store_checked
-from ..program.data import ProblemClass
 from .delay_problem import LARGEST, DelayProblem
 from .pair_rule import pair_ends
 from .plan import PairPlan
@@ -63,7 +62,6 @@ class PairSharing(DelayProblem[PairPlan]):
     weights: Floats | None = None
 
     reference: ClassVar[str] = "SJF-BSBF, Theorem 1"
-    _declared_class = ProblemClass.MILP
 
     def __post_init__(self) -> None:
         names = ("running_s", "waiting_s", "running_ratio", "waiting_ratio")

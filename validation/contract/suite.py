@@ -242,6 +242,7 @@ _TABLE: tuple[tuple[str, Callable[[Check, Any], None], tuple[Kind, ...]], ...] =
     ("markets", optima.markets, (ProblemClass.LOG,)),
     ("whole-markets", optima.whole_markets, (ProblemClass.MILOG,)),
     ("job-pairs", sharing.pairs, (ProblemClass.MILP,)),
+    ("job-groups", sharing.groups, (ProblemClass.MILP,)),
     ("time-limit", limits.time_limit, INTEGER),
     ("no-time-hard", limits.no_time_when_hard, INTEGER),
     ("bound-in-time", limits.bound_within_the_limit, INTEGER),

@@ -107,7 +107,7 @@ def test_the_picture_shows_three_schedules():
 
 def test_the_objective_is_drawn_against_the_delay(tmp_path):
     picture = eq.PairSharing(**EXAMPLE).to_svg(tmp_path / "curve.svg")
-    assert "mean jct, least at 0 s: 51.5" in picture
+    assert "mean JCT, least at 0 s: 51.5" in picture
     assert picture.count("<circle") == 3  # 0, the delay of a common end, and the running job's time
     assert (tmp_path / "curve.svg").read_text() == picture
     flat = eq.PairSharing(running_s=2.0, waiting_s=1.0, running_ratio=1.0, waiting_ratio=1.0, objective="makespan")
