@@ -51,6 +51,7 @@ THEOREMS: tuple[Callable[[], Proof], ...] = (
     sharing.share_rule_waiting_first,
     sharing.sign_test_errs,
     sharing.group_candidates,
+    sharing.group_jct_candidates,
     sharing.group_jct_needs_running_ends,
     sharing.group_jct_needs_common_ends,
     sharing.group_makespan_needs_common_ends,

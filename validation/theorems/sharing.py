@@ -240,6 +240,58 @@ def group_candidates(shared: Callable[[Any, Any, Any], Any] | None = None) -> Pr
     )
 
 
+def group_jct_candidates(ratio: Any = None, loss: Any = None) -> Proof:
+    """Prove that for completion times only common ends of running jobs matter; ratios are at least 1.
+
+    `ratio` is another running ratio, and `loss` another c_l, of which W's speed loses by level.
+    """
+    k, n, m = integers("l L m")
+    z, c = positive("z"), nonnegative("c") if loss is None else loss
+    low, high, gap = nonnegative("f g h")  # min(T, E_l) at p and q, and how much more it is in between
+    b, part, other = sp.symbols("b u v", positive=True)
+    slack, more = sp.symbols("r eta", nonnegative=True)
+    ratio = 1 + sp.Symbol("rho", nonnegative=True) if ratio is None else sp.sympify(ratio)
+    alone, delay = sp.Symbol("a", positive=True), sp.symbols("p q", nonnegative=True)
+
+    def mix(first: Any, second: Any) -> Any:
+        return (part * first + other * second) / (part + other)
+
+    def lost(of: Any) -> Any:
+        return sp.Sum(c[k] * of(k), (k, 1, n))
+
+    proof = Argument()
+    text = "Each level c_l of speed that W loses while a ratio of z_(l+1) > z_l is beside it is at least 0"
+    proof.at_least(text, 1 / z[k] - 1 / (z[k] + more), 0)
+    ends = [ratio * (alone - each) for each in delay]
+    text = "E_l, the last end beside W of a job with a ratio of z_l or more, is linear while jobs keep their order"
+    proof.equal(text, ratio * (alone - mix(*delay)), mix(*ends))
+    least = sp.symbols("m_p m_q", nonnegative=True)
+    greater = mix(least[0] + slack, least[1] + more)
+    proof.at_least("The smaller of two mixed values is at least the mix of the smaller ones", greater, mix(*least))
+    # W takes the time T: T less the sum of c_l min(T, E_l) is b.
+    times = [b + lost(low.__getitem__), b + lost(high.__getitem__)]
+    text = "After the mix of the times that W takes at p and q, W has done at most b"
+    done = mix(*times) - lost(lambda level: mix(low[level], high[level]) + gap[level])
+    proof.equal(text, done, b - lost(gap.__getitem__))
+    proof.at_least("so W takes no less than the mix", b, b - lost(gap.__getitem__))
+    start, finish = sp.symbols("T_p T_q", positive=True)
+    ended = mix(*delay) + mix(start, finish) + more
+    proof.at_least("W ends no earlier than the mix of its ends", ended, mix(delay[0] + start, delay[1] + finish))
+    rest = alone + (1 - 1 / ratio) * (mix(start, finish) + more)
+    kept = mix(*(alone + (1 - 1 / ratio) * each for each in (start, finish)))
+    text = "nor does a running job, which ends at a + (1 - 1/x) min(T, x (a - kappa)), T now that minimum"
+    proof.at_least(text, rest, kept)
+    w = nonnegative("w")
+    total = sp.Sum(w[k] * gap[k], (k, 1, m + 1))
+    proof.at_least("A weighted sum of the ends exceeds the mix by what the ends exceed theirs", total, 0)
+    _least_at_an_end(proof, part, other)
+    return proof.proof(
+        "Over m running jobs with ratios of at least 1, the best delay for completion times is 0, a time a_i, or one "
+        "at which two running jobs end together",
+        GROUPS,
+    )
+
+
 def group_jct_needs_running_ends(ratio: Any = 10) -> Proof:
     """Refute the theorem for several running jobs: neither 0 nor the longest time is best; `ratio` is that of R_1."""
     group = (1, 100), 10, (ratio, Fraction(101, 100)), (ratio, Fraction(101, 100))

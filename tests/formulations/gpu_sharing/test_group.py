@@ -1,7 +1,7 @@
 """GroupSharing: its ends against an exact simulation, its candidates against many delays, examples, and bad input."""
 
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -83,6 +83,18 @@ def test_many_delays_at_once_are_the_simulation(data):
     exact = np.array([[float(end) for end in simulated_ends(*data, delay)] for delay in delays]).T
     arrays = (np.array(list(map(float, each))) for each in (x, y, delays))
     assert ends_over_delays(np.array(list(map(float, a))), float(b), *arrays) == pytest.approx(exact, rel=1e-9)
+
+
+@given(groups(), st.sampled_from(OBJECTIVES[:2]))
+def test_only_common_ends_of_running_jobs_matter_for_completion_times(data, objective):
+    a, b, x, y = data
+    x, y = ([max(Fraction(1), each) for each in ratio] for ratio in (x, y))
+    group = problem((a, b, x, y), *objective)
+    meets = {
+        (x[i] * a[i] - x[j] * a[j]) / (x[i] - x[j]) for i, j in combinations(range(len(a)), 2) if x[i] != x[j]
+    }  # fmt: skip
+    few = {Fraction(0), *a, *(meet for meet in meets if 0 < meet < max(a))}
+    assert min(map(group.exact_objective, few)) == min(map(group.exact_objective, group.breakpoints()))
 
 
 @given(groups(), st.permutations(range(3)))

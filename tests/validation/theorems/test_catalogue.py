@@ -135,6 +135,7 @@ BROKEN = {
         {"shared": lambda ratio, alone, delay: ratio * (alone - delay) ** 2},
         {"shared": lambda ratio, alone, delay: ratio * alone * sp.exp(-delay)},
     ],
+    "group_jct_candidates": [{"ratio": sp.Rational(1, 2)}, {"loss": sp.IndexedBase("c", real=True)}],
     "group_jct_needs_running_ends": [{"ratio": 1}],
     "group_jct_needs_common_ends": [{"ratio": 1}, {"ratio": 2}],
     "group_makespan_needs_common_ends": [{"ratio": 1}, {"ratio": 2}],
