@@ -5,13 +5,14 @@
 #   make verify-full   the long form of the tests that count: all solvers on 500 random programs of each kind and on
 #                      2,000 markets of each family, every certificate, every proof, the placement engine against
 #                      exact fractions and the fluid engine's compiled loops against its reference on 2,000 cases of
-#                      each policy
+#                      each policy; pairs of jobs that share GPUs on every backend, and groups of them
 
 VENV := .venv
 EXTRAS ?= test
 BIN := $(VENV)/bin
 PROGRAMS := planted LP,planted MILP,enumerated MILP,window time_indexed,window counts,planted LOG,planted MILOG,enumerated MILOG
 MARKETS := fisher,volatile-linear,volatile-leontief,volatile-ces,volatile-cobb-douglas
+INTERFERENCE := ../shared/data/gavel/interference_1gpu.csv
 LINK := $(VENV)/types/equipoise
 STAMP := $(VENV)/.installed
 
@@ -83,7 +84,9 @@ bench: $(STAMP)-bench $(STAMP)-all
 verify-full: $(STAMP)-all
 	$(BIN)/python -m equipoise bench agreement --count 500 --kinds "$(PROGRAMS)"
 	$(BIN)/python -m equipoise bench agreement --count 2000 --kinds "$(MARKETS)"
-	$(BIN)/python -m equipoise verify --examples 2000 --html verify.html
+	$(BIN)/python -m equipoise verify theorems market stochastic window --examples 2000 --html verify.html
+	$(BIN)/python -m equipoise verify gpu-sharing --examples 5000 --html verify-sharing.html \
+	  $(if $(wildcard $(INTERFERENCE)),--interference $(INTERFERENCE))
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -q -n auto tests/simulation/placement/test_reference.py \
 	  tests/simulation/fluid/test_compiled.py tests/simulation/fluid/test_predictions.py
 	$(BIN)/python -m equipoise backends --check all

@@ -10,6 +10,9 @@ from .formulations.errors import (
     UnknownOption,
     UnsupportedProblem,
 )
+from .formulations.gpu_sharing.group import GroupSharing
+from .formulations.gpu_sharing.pair import PairSharing
+from .formulations.gpu_sharing.plan import PairPlan, SharingPlan
 from .formulations.makespan.gang.problem import GangMakespan
 from .formulations.makespan.gang.schedule import GangSchedule
 from .formulations.makespan.open_shop.problem import OpenShop
@@ -60,6 +63,7 @@ __all__ = [
     "GoodputAllocation",
     "GoodputPlan",
     "GpuShares",
+    "GroupSharing",
     "HierarchicalFairness",
     "HistoryPoint",
     "InvalidInput",
@@ -73,6 +77,8 @@ __all__ = [
     "NoSolution",
     "OpenShop",
     "Options",
+    "PairPlan",
+    "PairSharing",
     "ProblemClass",
     "Program",
     "ProgramBuilder",
@@ -81,6 +87,7 @@ __all__ = [
     "Residuals",
     "Result",
     "ScheduleWindow",
+    "SharingPlan",
     "ShopSchedule",
     "SolveCertificate",
     "StochasticMarket",

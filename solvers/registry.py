@@ -22,6 +22,7 @@ BACKENDS = {
     "matching": "assignment.matching.backend",
     "goodput": "assignment.goodput.backend",
     "birkhoff": "makespan.birkhoff",
+    "delay_candidates": "gpu_sharing.delay_candidates",
     "cp_sat_schedule": "external.ortools.schedule",
     "gang_packing": "makespan.gang_packing",
     "gurobi": "external.gurobi.backend",

@@ -27,10 +27,16 @@ PAGE = Path("verify.html")
 def verify_command(
     subjects: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[theorems|market|stochastic|window]...", help="What to verify; everything by default."),
+        typer.Argument(
+            metavar="[theorems|market|stochastic|window|gpu-sharing]...", help="What to verify; everything by default."
+        ),
     ] = None,
     examples: Annotated[int, typer.Option(help="Random problems of each kind.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the problems.")] = 0,
+    interference: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Table of measured pairs for gpu-sharing: columns gpu, xi_a, xi_b (CSV)."),
+    ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The page to write [verify.html; none with --json].")
     ] = None,
@@ -49,9 +55,11 @@ def verify_command(
             raise CommandError(f"nothing to verify is called {subject!r}", f"there are {', '.join(SUBJECTS)}.")
     page = PAGE if html is None and not as_json else html
     check_target("--html", page)
+    if interference is not None and not interference.is_file():
+        raise CommandError(f"--interference {interference}: no such file", "give the path of a CSV file.")
     try:
         with CountProgress("proofs and problems") as counted:
-            verdicts = verify(chosen, examples=examples, seed=seed, on_progress=counted)
+            verdicts = verify(chosen, examples=examples, seed=seed, interference=interference, on_progress=counted)
     except TheoryMissing as missing:
         raise CommandError(
             str(missing), "theorems need sympy; market, stochastic and window need hypothesis.", code=NO_BACKEND

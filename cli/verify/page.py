@@ -16,11 +16,19 @@ LEADS = {
     "theorems": "Each step is closed by a computer algebra system. Statements against a paper are counterexamples.",
     "market": "Random markets of five kinds are solved, and each answer judged from allocation and prices alone.",
     "stochastic": "Small markets of Markov chains, solved over all jobs together and job by job, then sampled.",
+    "gpu-sharing": "Random pairs and groups of jobs, against simulations of many delays. The sign test is the paper's.",
     "window": "Random windows small enough to enumerate every schedule. Statements marked reported are not promised.",
 }
-_CLASSES = {"proved": "good", "held": "good", "reported": "notice", "not checked": "notice", "fails": "bad"}
+_CLASSES = {
+    "proved": "good",
+    "held": "good",
+    "reported": "notice",
+    "not checked": "notice",
+    "skipped": "notice",
+    "fails": "bad",
+}
 _MARKS = {"proved": "\N{CHECK MARK}", "held": "\N{CHECK MARK}", "reported": "\N{BLACK CIRCLE}",
-          "not checked": "\N{EN DASH}", "fails": "\N{MULTIPLICATION X}"}  # fmt: skip
+          "not checked": "\N{EN DASH}", "skipped": "\N{EN DASH}", "fails": "\N{MULTIPLICATION X}"}  # fmt: skip
 
 
 def render(verdicts: Sequence[Verdict], command: str) -> str:
@@ -45,7 +53,7 @@ def _subject(name: str, verdicts: Sequence[Verdict]) -> dict[str, Any]:
     own = [verdict for verdict in verdicts if verdict.subject == name]
     promised = [verdict for verdict in own if verdict.verdict in ("proved", "held", "fails")]
     good = sum(not verdict.fails for verdict in promised)
-    others = {kind: sum(verdict.verdict == kind for verdict in own) for kind in ("reported", "not checked")}
+    others = {kind: sum(verdict.verdict == kind for verdict in own) for kind in ("reported", "not checked", "skipped")}
     return {
         "name": name,
         "heading": HEADINGS[name],

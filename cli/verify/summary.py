@@ -17,6 +17,7 @@ HEADINGS = {
     "market": "Markets: what every equilibrium promises",
     "stochastic": "Markets of random jobs: joint and decoupled programs",
     "window": "The window program: no equilibrium, so market properties are only reported",
+    "gpu-sharing": "Jobs that share GPUs: when a waiting job starts beside running ones",
 }
 #: How the summary counts each verdict.
 VERDICT_TEXTS = {
@@ -25,6 +26,7 @@ VERDICT_TEXTS = {
     "held": "held on every example",
     "reported": "not promised and only reported",
     "not checked": "not checked",
+    "skipped": "skipped for want of data",
 }
 
 

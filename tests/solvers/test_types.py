@@ -28,6 +28,8 @@ PLANS = {
     "FinishTimeFairness": "GpuShares",
     "AlloxMatching": "AlloxPlan",
     "GoodputAllocation": "GoodputPlan",
+    "PairSharing": "PairPlan",
+    "GroupSharing": "SharingPlan",
     "OpenShop": "ShopSchedule",
     "GangMakespan": "GangSchedule",
 }

@@ -20,6 +20,7 @@ from ...formulations.shares.max_sum_throughput import MaxSumThroughput
 from ...formulations.shares.min_total_duration import MinTotalDuration
 from ...solvers.result import Limit, Reason, Result
 from ...solvers.solve import solve
+from ..instances.sharing import random_group, random_pair
 from .check import REL_GAP, Check, Failure, same_numbers
 
 # What is asked for, from tight to loose; and what the program of the problem is solved to, by the default solver.
@@ -98,6 +99,8 @@ DRAWS: dict[str, Callable[[np.random.Generator], Any]] = {
     "FinishTimeFairness": _finish_time,
     "AlloxMatching": _matching,
     "GoodputAllocation": _goodput,
+    "PairSharing": random_pair,
+    "GroupSharing": random_group,
     "OpenShop": lambda rng: _shop(rng, preemptive=False),
     "PreemptiveOpenShop": lambda rng: _shop(rng, preemptive=True),
     "GangMakespan": lambda rng: _gangs(rng, preemptive=False),

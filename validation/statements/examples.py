@@ -54,8 +54,11 @@ class Kind:
 
 
 def kinds_of(subject: str) -> list[Kind]:
-    """Return the kinds of problems of a subject, none for theorems; TheoryMissing if hypothesis is not installed."""
-    if subject == "theorems":
+    """Return the kinds of problems of a subject; TheoryMissing if hypothesis is not installed.
+
+    Theorems and gpu-sharing have none: no hypothesis strategy draws their examples.
+    """
+    if subject in ("theorems", "gpu-sharing"):
         return []
     try:
         from .. import strategies

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from ...formulations.checks import as_integer
@@ -11,14 +12,15 @@ from ...formulations.errors import InvalidInput
 from ..theorems.catalogue import THEOREMS
 from ..theorems.proof import ProofFailed
 from .examples import Failure, Kind, kinds_of, smallest_failure
+from .sharing import SharingTally, sharing_statements
 
 #: The subjects that can be verified, in the order of verification.
-SUBJECTS = ("theorems", "market", "stochastic", "window")
+SUBJECTS = ("theorems", "market", "stochastic", "window", "gpu-sharing")
 MOST_EXAMPLES = 100_000
 # Shrinking solves a problem hundreds of times; further failures are shown as they were drawn.
 MOST_SHRUNK = 3
 
-Outcome = Literal["proved", "held", "reported", "fails", "not checked"]
+Outcome = Literal["proved", "held", "reported", "fails", "not checked", "skipped"]
 OnProgress = Callable[[int, int], None]
 
 
@@ -29,7 +31,8 @@ class Verdict:
     The subject is one of :data:`SUBJECTS`. The source is a paper, theorem or equation; "against" it where the statement
     refutes it. The verdict is "proved" symbolically; "held" on all examples; "reported" for a statement that is not
     promised, on however many examples it held; "fails" if a promised statement does not hold or a proof does not close;
-    "not checked" where no installed solver solves such problems.
+    "not checked" where no installed solver solves such problems; "skipped" for one that is only reported, without
+    data.
 
     There are 0 examples for proofs. The witness is the place and size of a violation, or the reason why a proof does
     not close, and the problem is that of the witness, as code that makes it again; "" if there is none. The steps are a
@@ -76,18 +79,26 @@ class _Tally:
 
 
 def verify(
-    subjects: Sequence[str] = (), *, examples: int = 100, seed: int = 0, on_progress: OnProgress | None = None
+    subjects: Sequence[str] = (),
+    *,
+    examples: int = 100,
+    seed: int = 0,
+    interference: Path | None = None,
+    on_progress: OnProgress | None = None,
 ) -> tuple[Verdict, ...]:
     """Verify the statements of the theory.
 
     Parameters
     ----------
-    subjects : sequence of {"theorems", "market", "stochastic", "window"}
+    subjects : sequence of {"theorems", "market", "stochastic", "window", "gpu-sharing"}
         The default is all of them.
     examples : int
         The number of random problems of each kind (markets: static, and of each of four families); at least 1.
     seed : int
         The same seed draws the same problems.
+    interference : Path, optional
+        A table of measured pairs for gpu-sharing; see
+        :func:`~equipoise.validation.instances.sharing.measured_ratios`.
     on_progress : callable, optional
         Called with the number of proofs and problems that are done, and with their total.
 
@@ -112,7 +123,8 @@ def verify(
     kinds = [kind for subject in chosen for kind in kinds_of(subject)]
     # All are drawn before any is solved: what a solver imports must not change what is drawn.
     drawn = [(kind, kind.draw(examples, seed)) for kind in kinds]
-    total = len(THEOREMS) * ("theorems" in chosen) + sum(len(problems) for _, problems in drawn)
+    sharing = sharing_statements(examples, seed, interference) if "gpu-sharing" in chosen else []
+    total = len(THEOREMS) * ("theorems" in chosen) + sum(len(problems) for _, problems in drawn) + len(sharing)
     done = 0
 
     def step() -> None:
@@ -135,6 +147,9 @@ def verify(
             shrunk += 1
             tally.failure = smallest_failure(tally.failure, statement, seed)
         verdicts.append(_verdict(statement, tally))
+    for check in sharing:
+        verdicts.append(_sharing_verdict(check()))
+        step()
     return tuple(sorted(verdicts, key=lambda verdict: (SUBJECTS.index(verdict.subject), not verdict.fails)))
 
 
@@ -170,6 +185,18 @@ def _count(tallies: dict[tuple[str, str], _Tally], kind: Kind, problem: Any) -> 
             # The shortest to read.
             if tally.failure is None or len(failure.code) < len(tally.failure.code):
                 tally.failure = failure
+
+
+def _sharing_verdict(tally: SharingTally) -> Verdict:
+    outcome: Outcome = "held" if tally.promised else "reported"
+    if not tally.examples:
+        outcome = "not checked" if tally.promised else "skipped"
+    elif tally.promised and tally.held < tally.examples:
+        outcome = "fails"
+    return Verdict(
+        subject="gpu-sharing", statement=tally.statement, source=tally.source, verdict=outcome,
+        examples=tally.examples, held=tally.held, witness=tally.witness, problem=tally.problem,
+    )  # fmt: skip
 
 
 def _verdict(statement: str, tally: _Tally) -> Verdict:

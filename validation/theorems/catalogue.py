@@ -1,11 +1,11 @@
-"""The theorems of market theory that the library proves, statement by statement, with sympy."""
+"""The theorems of markets and of sharing that the library proves, statement by statement, with sympy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from ...formulations.errors import InvalidInput
-from . import costs, counterexamples, equilibrium, fairness, utility_families
+from . import accumulation, costs, counterexamples, equilibrium, fairness, sharing, utility_families
 from .proof import Proof, ProofFailed
 from .symbols import TheoryMissing
 
@@ -43,6 +43,22 @@ THEOREMS: tuple[Callable[[], Proof], ...] = (
     costs.ces_limit_needs_weights_of_one,
     costs.ces_limit_linear,
     costs.ces_limit_leontief,
+    sharing.pair_pieces,
+    sharing.mean_jct_at_an_end,
+    sharing.weighted_jct_at_an_end,
+    sharing.makespan_at_an_end,
+    sharing.share_rule_running_first,
+    sharing.share_rule_waiting_first,
+    sharing.sign_test_errs,
+    sharing.group_candidates,
+    sharing.group_jct_candidates,
+    sharing.group_jct_needs_running_ends,
+    sharing.group_jct_needs_common_ends,
+    sharing.group_makespan_needs_common_ends,
+    sharing.smaller_sub_batches_slow_pairs,
+    accumulation.equal_sub_batches_are_the_full_batch,
+    accumulation.unequal_sub_batches_are_not,
+    accumulation.smaller_sub_batches_take_longer,
 )
 
 

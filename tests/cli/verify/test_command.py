@@ -49,7 +49,7 @@ def test_everything_holds_and_the_table_and_the_page_say_so(here, capsys, monkey
     monkeypatch.setattr(sys.modules[verify.__module__], "THEOREMS", few)
     assert main.run(["verify", "--examples", "3"]) == 0
     out, err = capsys.readouterr()
-    for heading in ("Theorems", "Markets:", "random jobs", "The window program"):
+    for heading in ("Theorems", "Markets:", "random jobs", "The window program", "Jobs that share GPUs"):
         assert heading in out
     assert f"{len(few)} proved" in out
     assert "held on 3 examples" in out
@@ -214,6 +214,7 @@ def test_what_nothing_installed_can_solve_is_not_called_held(monkeypatch):
         (["window", "--examples", "0"], "examples = 0"),
         (["window", "--seed", "-1"], "seed = -1"),
         (["window", "--html", "none/page.html"], "does not exist"),
+        (["gpu-sharing", "--interference", "none.csv"], "no such file"),
     ],
 )
 def test_bad_arguments_are_bad_input(arguments, message, here, capsys):

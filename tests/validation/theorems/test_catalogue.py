@@ -8,10 +8,12 @@ import pytest
 sp = pytest.importorskip("sympy", reason="proofs need sympy: pip install 'equipoise[theory]'")
 
 from equipoise.formulations.errors import InvalidInput  # noqa: E402
+from equipoise.validation.theorems import accumulation as theorems_accumulation  # noqa: E402
 from equipoise.validation.theorems import costs as theorems_costs  # noqa: E402
 from equipoise.validation.theorems import counterexamples as theorems_counterexamples  # noqa: E402
 from equipoise.validation.theorems import equilibrium as theorems_equilibrium  # noqa: E402
 from equipoise.validation.theorems import fairness as theorems_fairness  # noqa: E402
+from equipoise.validation.theorems import sharing as theorems_sharing  # noqa: E402
 from equipoise.validation.theorems import utility_families as theorems_families  # noqa: E402
 from equipoise.validation.theorems.catalogue import THEOREMS, prove  # noqa: E402
 from equipoise.validation.theorems.proof import Argument, ProofFailed, formula_text  # noqa: E402
@@ -116,6 +118,31 @@ BROKEN = {
     "product_needs_budgets": [{"budgets": (1, 1)}],
     "ratios_are_not_finish_times": [{"work": 1}],
     "window_is_no_equilibrium": [{"progress": 0}],
+    "pair_pieces": [{"speeds": lambda x, y: (1 / y, 1 / x)}, {"speeds": lambda x, y: (x, y)}],
+    "mean_jct_at_an_end": [{"bend": 1}, {"bend": -1}],
+    "weighted_jct_at_an_end": [{"weight": -1}],
+    "makespan_at_an_end": [{"last": 1}],
+    "share_rule_running_first": [
+        {"criterion": lambda a, b, x, y: 2 / y + 1 / x - 2},
+        {"criterion": lambda a, b, x, y: a - b * (2 * y - 1 - y / x)},
+    ],
+    "share_rule_waiting_first": [
+        {"criterion": lambda a, b, x, y: a - b * (2 * x - 1 - x / y)},
+        {"criterion": lambda a, b, x, y: 2 / x + 1 / y - 2},
+    ],
+    "sign_test_errs": [{"data": (100, 1, 1, 1)}, {"data": (1, 100, 2, 2)}],
+    "group_candidates": [
+        {"shared": lambda ratio, alone, delay: ratio * (alone - delay) ** 2},
+        {"shared": lambda ratio, alone, delay: ratio * alone * sp.exp(-delay)},
+    ],
+    "group_jct_candidates": [{"ratio": sp.Rational(1, 2)}, {"loss": sp.IndexedBase("c", real=True)}],
+    "group_jct_needs_running_ends": [{"ratio": 1}],
+    "group_jct_needs_common_ends": [{"ratio": 1}, {"ratio": 2}],
+    "group_makespan_needs_common_ends": [{"ratio": 1}, {"ratio": 2}],
+    "smaller_sub_batches_slow_pairs": [{"x": sp.Rational(1, 4)}],
+    "equal_sub_batches_are_the_full_batch": [{"size": lambda part: w[part]}, {"size": lambda part: part}],
+    "unequal_sub_batches_are_not": [{"gradients": (1, 1, 1)}],
+    "smaller_sub_batches_take_longer": [{"excess": sp.Rational(-1, 2)}],
 }
 
 
@@ -136,11 +163,13 @@ def test_a_theorem_fails_with_an_ingredient_exchanged(name, change):
 
 def test_the_modules_of_theorems_hold_none_that_is_left_out():
     modules = (
+        theorems_accumulation,
         theorems_costs,
         theorems_counterexamples,
         theorems_equilibrium,
         theorems_fairness,
         theorems_families,
+        theorems_sharing,
     )
     public = {
         name

@@ -1,0 +1,1 @@
+"""Backends for jobs that share their GPUs."""
