@@ -1,4 +1,4 @@
-"""Shortest job first with GPUs shared in pairs: SJF-BSBF, which shares where it gains, and SJF-FFS, which always does."""
+"""Shortest job first, with GPUs shared in pairs: SJF-BSBF shares where it gains, SJF-FFS wherever memory suffices."""
 
 from __future__ import annotations
 

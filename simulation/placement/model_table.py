@@ -52,8 +52,8 @@ class ModelRow:
         Sources of the skew, needed with it, and of the other facts.
     memory_gb, memory_gb_per_sample : float, optional
         Memory of a worker on its GPU whatever its batch, at least 0, and for each sample that it computes at once,
-        positive, in GB. None: a worker with the largest batch per GPU fills the 16 GB of a T4, and 1 GB of them does not
-        depend on the batch. Both are stated, or neither.
+        positive, in GB; both are stated, or neither. None: a worker with the largest batch per GPU fills the 16 GB of a
+        T4, and 1 GB of them does not depend on the batch.
     memory_source : str, optional
         Source of the memory, needed with it.
 
