@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
+from ...formulations.arrays import Floats, Indices
 from ...formulations.gpu_sharing.pair_rule import pair_ends, shares_at_once
 from ...simulation.placement.job import PlacementJob
 from ...simulation.placement.model_speeds import ModelSpeeds
@@ -16,7 +17,8 @@ from ...simulation.placement.speeds import Running
 #: Rules of the benefit test.
 RULES = ("pair", "sign")
 # Differences below this, of times of a few times 1, are rounding errors.
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
+TINY = 1e-300
 
 
 class Kind(NamedTuple):
@@ -34,12 +36,7 @@ class Kind(NamedTuple):
         return Kind(job.model, job.gang_gpus, size, part)
 
 
-#: Kind of a job, and its trace index.
-Member = tuple[Kind, int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setting:
+class Setting(NamedTuple):
     """One way in which a waiting job can run beside a running one, for jobs of two kinds.
 
     Attributes
@@ -50,53 +47,95 @@ class Setting:
         Its time alone with this sub-batch, relative to that with its full batch, at least 1.
     running_ratio, waiting_ratio : float
         Interference ratios of the two jobs.
-
-    Notes
-    -----
-    Let a be the time that the running job still needs, b that of the waiting job at its full batch, and n the jobs
-    that wait behind them. Sharing gains if the ends of the two, and n times the later one, add up to no more than if
-    one ran after the other. The difference is b times a function of a/b: up to the value at which both jobs end
-    together it is linear, and from there on falls by 1 per unit. It is not negative at 0, so that sharing gains from
-    some a/b on.
     """
 
     sub_batch: int
     factor: float
     running_ratio: float
     waiting_ratio: float
-    # Value of a/b at which both jobs end together; there, the loss in the sum of the ends, and in the later end.
-    _together: float = field(init=False, repr=False)
-    _sum_loss: float = field(init=False, repr=False)
-    _last_loss: float = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        together = self.waiting_ratio * self.factor / self.running_ratio
-        shared = self.ends(together, 1.0)
-        apart = pair_ends(together, 1.0, self.running_ratio, self.waiting_ratio, together)
-        object.__setattr__(self, "_together", together)
-        object.__setattr__(self, "_sum_loss", sum(shared) - sum(apart))
-        object.__setattr__(self, "_last_loss", max(shared) - max(apart))
-
-    def ends(self, running_s: float, waiting_s: float) -> tuple[float, float]:
-        """Return the ends of the running and the waiting job if they share at once."""
-        return pair_ends(running_s, waiting_s * self.factor, self.running_ratio, self.waiting_ratio, 0.0)
 
     def cost(self, running_s: float, waiting_s: float, behind: float) -> float:
         """Return the sum of both ends, and `behind` times the later one, if the jobs share at once."""
-        ends = self.ends(running_s, waiting_s)
+        ends = pair_ends(running_s, waiting_s * self.factor, self.running_ratio, self.waiting_ratio, 0.0)
         return sum(ends) + behind * max(ends)
 
-    def least_running(self, behind: float) -> float:
-        """Return the least a/b from which sharing gains, with so many jobs behind."""
-        at_zero = (1.0 + behind) * (self.factor - 1.0)
-        at_break = self._sum_loss + behind * self._last_loss
-        if at_break > _ROUNDING * (1.0 + behind):
-            return self._together + at_break
-        return self._together * at_zero / (at_zero - min(at_break, 0.0)) if at_zero > 0.0 else 0.0
 
-    def passes_sign_test(self) -> bool:
-        """Return whether the sum of the ends does not fall with the delay when the running job ends first."""
-        return shares_at_once(0.0, 1.0, self.running_ratio, self.waiting_ratio)
+class Thresholds:
+    """Least remaining times of running jobs, relative to those of waiting ones, from which sharing gains.
+
+    Let a be the time that the running job still needs, b that of the waiting one at its full batch, and n the jobs that
+    wait behind them. Sharing gains if the two ends, and n times the later one, add up to no more than if one job ran
+    after the other. The difference is b times a function of a/b. It is not negative at 0, linear up to the value at
+    which both jobs end together, and falls by 1 per unit from there on: from its one root on, sharing gains.
+
+    A threshold has a number: 0 that of settings that never gain, 1 that of those that always do.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[float, float, float], int] = {}
+        # The value of a/b at which both jobs end together; there, the losses in the sum of the ends and in the later
+        # one, for b = 1; and both losses at 0.
+        self._losses = [(0.0, np.inf, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)]
+        self._values: dict[float, Floats] = {}
+
+    def number(self, setting: Setting) -> int:
+        """Return the number of a setting's threshold."""
+        _, factor, x, y = setting
+        number = self._numbers.setdefault((factor, x, y), len(self._losses))
+        if number == len(self._losses):
+            together = y * factor / x
+            shared, apart = pair_ends(together, factor, x, y, 0.0), pair_ends(together, 1.0, x, y, together)
+            self._losses.append((together, sum(shared) - sum(apart), max(shared) - max(apart), factor - 1.0))
+        return number
+
+    def values(self, behind: float) -> Floats:
+        """Return all thresholds by their numbers, with so many jobs behind."""
+        known = self._values.get(behind, np.empty(0))
+        if len(known) < len(self._losses):
+            together, sum_loss, last_loss, at_zero = np.array(self._losses[len(known) :]).T
+            at_zero, at_break = (1.0 + behind) * at_zero, sum_loss + behind * last_loss
+            rising = np.maximum(at_zero - np.minimum(at_break, 0.0), TINY)
+            root = np.where(at_break > ROUNDING * (1.0 + behind), together + at_break, together * (at_zero / rising))
+            known = self._values[behind] = np.concatenate((known, root))
+        return known
+
+    def forget(self) -> None:
+        """Forget the values of other numbers of jobs behind than 0."""
+        self._values = {behind: values for behind, values in self._values.items() if not behind}
+
+
+class _WaitingKind:
+    """Settings of one kind of waiting jobs beside kinds of running jobs, by their numbers.
+
+    Attributes
+    ----------
+    parts : list of (Running, float, float)
+        See `PairSettings._parts`.
+    settings : dict of int to tuple of Setting
+    thresholds : ndarray of int, shape (S, K)
+        Numbers of the thresholds of the settings: 0 where there are fewer, and -1 first where they are not known yet.
+    """
+
+    def __init__(self, parts: list[tuple[Running, float, float]]) -> None:
+        self.parts = parts
+        self.settings: dict[int, tuple[Setting, ...]] = {}
+        self.thresholds = np.empty((1, 0), dtype=np.int64)
+
+    def extend(self, settings: int, kinds: int) -> None:
+        """Make room for so many settings and kinds."""
+        missing = settings - len(self.thresholds), kinds - self.thresholds.shape[1]
+        if max(missing) > 0:
+            rows, columns = missing[0], missing[1] + kinds if missing[1] > 0 else 0
+            self.thresholds = np.pad(self.thresholds, ((0, max(0, rows)), (0, columns)))
+            if columns:
+                self.thresholds[0, -columns:] = -1
+
+    def add(self, number: int, settings: tuple[Setting, ...], thresholds: list[int]) -> None:
+        """Add the settings beside a kind of running jobs, and the numbers of their thresholds."""
+        self.extend(len(settings), 0)
+        self.settings[number] = settings
+        self.thresholds[:, number] = 0
+        self.thresholds[: len(thresholds), number] = thresholds
 
 
 class PairSettings:
@@ -107,67 +146,83 @@ class PairSettings:
     state : PlacementState
         With speeds, and with interference unless `rule` is None.
     gpu_memory_gb : float
-        Memory of a GPU; both jobs of a pair must fit it. With `ModelSpeeds` only.
+        Memory of a GPU, with `ModelSpeeds` only; both jobs of a pair must fit it.
     rule : {"pair", "sign"}, optional
-        Benefit test. None: every setting that fits the memory gains, and the largest sub-batch is the only one.
+        Benefit test. None: the largest sub-batch that fits the memory is the only setting, and gains.
     """
 
     def __init__(self, state: PlacementState, gpu_memory_gb: float, rule: str | None) -> None:
         self.state, self.gpu_memory_gb, self.rule = state, gpu_memory_gb, rule
-        self.speeds = state.speeds
-        self._found: dict[Kind, dict[Kind, tuple[Setting, ...]]] = {}
-        self._least: dict[Kind, dict[Kind, float]] = {}
+        self.table = state.speeds.table if isinstance(state.speeds, ModelSpeeds) else None
+        self.thresholds = Thresholds()
+        # Numbers of the kinds of running jobs; their jobs as they would run alone, and the memory beside them.
+        self._numbers: dict[Kind, int] = {}
+        self._running: list[tuple[Running, float]] = []
+        self._waiting: dict[Kind, _WaitingKind] = {}
 
-    def of(self, waiting: Member, running: Member) -> tuple[Setting, ...]:
-        """Return the settings of a waiting job beside a running one, each given by its kind and trace index."""
-        found = self._found.setdefault(waiting[0], {})
-        if running[0] not in found:
-            found[running[0]] = tuple(self._settings(waiting, running))
-        return found[running[0]]
+    def number(self, job: PlacementJob) -> int:
+        """Return the number of a running job's kind."""
+        kind = Kind.of(job)
+        if kind not in self._numbers:
+            self._numbers[kind] = len(self._running)
+            used = 0.0 if self.table is None else self.table.row(kind.model).worker_gb(kind.sub_batch)
+            self._running.append((self._alone(kind, job.trace_index), self.gpu_memory_gb - used))
+        return self._numbers[kind]
 
-    def gaining_from(self, waiting: Member, running: Member, behind: float) -> float:
-        """Return the least remaining time of the running job, relative to the waiting one's, from which one gains."""
-        least = {} if behind else self._least.setdefault(waiting[0], {})
-        if running[0] not in least:
-            settings = self.of(waiting, running)
-            least[running[0]] = min((self.least_running(each, behind) for each in settings), default=math.inf)
-        return least[running[0]]
+    def of(self, kind: Kind, beside: int) -> tuple[Setting, ...]:
+        """Return the settings of a waiting kind beside a running one that `least_running` was asked for."""
+        return self._waiting[kind].settings[beside]
 
-    def least_running(self, setting: Setting, behind: float) -> float:
-        """Return the least remaining time, relative to the waiting job's, from which this setting gains."""
-        if self.rule == "pair":
-            return setting.least_running(behind)
-        return 0.0 if self.rule is None or setting.passes_sign_test() else math.inf
+    def least_running(self, job: PlacementJob, kind: Kind, beside: Indices, behind: float) -> Floats:
+        """Return the least time of running jobs, relative to that of a waiting job, from which sharing gains.
 
-    def _settings(self, waiting: Member, running: Member) -> Iterator[Setting]:
-        (kind, index), beside = waiting, self._alone(*running)
-        whole_rate = self.speeds.rate(self._alone(kind, index))
-        for part in self._fitting(kind, running[0]):
-            if self.rule is None:
-                yield Setting(sub_batch=part, factor=1.0, running_ratio=1.0, waiting_ratio=1.0)
-                return
-            run = self._alone(kind._replace(sub_batch=part), index)
-            yield Setting(
-                sub_batch=part,
-                # A mapping of overlaps may make a smaller sub-batch the faster one.
-                factor=max(1.0, whole_rate / self.speeds.rate(run)),
-                running_ratio=float(self.state.interference.ratio(beside, [run])),
-                waiting_ratio=float(self.state.interference.ratio(run, [beside])),
-            )
+        `beside` has the numbers of the kinds of the running jobs, shape (R,), and so has the result. It is infinite
+        where no setting ever gains.
+        """
+        known = self._waiting.get(kind)
+        if known is None:
+            known = self._waiting[kind] = _WaitingKind(list(self._parts(kind, job.trace_index)))
+        known.extend(1, len(self._running))
+        numbers = known.thresholds.take(beside, axis=1)
+        if numbers[0].min(initial=0) < 0:
+            for number in set(beside[numbers[0] < 0].tolist()):
+                settings = tuple(self._settings(known.parts, number))
+                by_pair = self.rule == "pair"
+                known.add(number, settings, [self.thresholds.number(each) if by_pair else 1 for each in settings])
+            numbers = known.thresholds.take(beside, axis=1)
+        return self.thresholds.values(behind).take(numbers).min(axis=0)
 
-    def _fitting(self, kind: Kind, beside: Kind) -> Iterator[int]:
-        """Yield the sub-batches B, B/2, .., 1, rounded up, that fit the memory beside a running job."""
-        if not isinstance(self.speeds, ModelSpeeds):
-            yield kind.batch_size
+    def _parts(self, kind: Kind, index: int) -> Iterator[tuple[Running, float, float]]:
+        """Yield a job with its sub-batches B, B/2, .., 1, rounded up; the memory of a worker, and the factor."""
+        part, rate = kind.batch_size, self.state.speeds.rate
+        whole_rate = rate(self._alone(kind, index))
+        if self.table is None:
+            yield self._alone(kind, index), 0.0, 1.0
             return
-        table, part = self.speeds.table, kind.batch_size
-        row, left_gb = table.row(kind.model), self.gpu_memory_gb - table.row(beside.model).worker_gb(beside.sub_batch)
+        row = self.table.row(kind.model)
         while True:
-            if row.worker_gb(part) <= left_gb:
-                yield part
+            run = self._alone(kind._replace(sub_batch=part), index)
+            # A smaller sub-batch never counts as faster, although a mapping of overlaps may make it so.
+            yield run, row.worker_gb(part), max(1.0, whole_rate / rate(run))
             if part == 1:
                 return
             part = -(-part // 2)
+
+    def _settings(self, parts: list[tuple[Running, float, float]], beside: int) -> Iterator[Setting]:
+        """Yield the settings that fit the memory and may gain, without those that are no better than an earlier one."""
+        running, left_gb = self._running[beside]
+        best = dict[tuple[float, float], float]()
+        for run, needed_gb, factor in parts:
+            if needed_gb > left_gb:
+                continue
+            if self.rule is None:
+                yield Setting(run.sub_batch, 1.0, 1.0, 1.0)
+                return
+            ratio = self.state.interference.ratio
+            x, y = float(ratio(running, [run])), float(ratio(run, [running]))
+            if factor < best.get((x, y), np.inf) and (self.rule == "pair" or shares_at_once(0.0, 1.0, x, y)):
+                best[x, y] = factor
+                yield Setting(run.sub_batch, factor, x, y)
 
     def _alone(self, kind: Kind, index: int) -> Running:
         """Return a job of a kind alone on as few machines as possible."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import ClassVar
 
+import numpy as np
+
+from ...formulations.arrays import Indices
 from ...formulations.checks import as_flag, as_real, store_checked
 from ...formulations.errors import InvalidInput
 from ...simulation.placement.actions import Action, Start
@@ -17,7 +18,8 @@ from ...simulation.placement.job import PlacementJob
 from ...simulation.placement.model_table import TABLE_GPU_GB
 from ...simulation.placement.policy import PlacementState
 from ...simulation.placement.ticks import TICK_S, ticks
-from .pair_settings import RULES, Kind, PairSettings, Setting
+from .lone_jobs import LoneJobs
+from .pair_settings import RULES, Kind, PairSettings
 from .queue import check_placement
 
 #: Orders of the waiting jobs.
@@ -41,6 +43,11 @@ class SjfSharingPolicy(ABC):
         Order of the waiting jobs: by their exclusive times, or by their GPUs first.
     placement : {"consolidated", "first_fit", "least_loaded"}
         Rule that chooses free GPUs; see `Occupancy.find`.
+
+    Notes
+    -----
+    The rule `jobs_per_gpu` must be at least 2 for any sharing. Times count to the nearest 2^-20 s; ties go to the lower
+    trace index.
     """
 
     gpu_memory_gb: float = TABLE_GPU_GB
@@ -55,76 +62,63 @@ class SjfSharingPolicy(ABC):
         if self.order not in ORDERS:
             raise InvalidInput("order", self.order, f"must be one of {', '.join(ORDERS)}")
         check_placement(self.placement)
-
-    def _clear(self, state: PlacementState) -> None:
-        """Forget the jobs of an earlier run."""
-        self._settings = PairSettings(state, self.gpu_memory_gb, self.benefit_test())
-        # Waiting jobs as (place in the order, trace index), a heap for each kind.
-        self._waiting: dict[Kind, list[tuple[tuple[int, int], int]]] = {}
-        # Running jobs that share no GPU as (place among the partners, trace index), in order, by kind; and the jobs
-        # that share GPUs with each of the others.
-        self._alone: dict[Kind, list[tuple[int, int]]] = {}
-        self._beside: dict[int, set[int]] = {}
-        self._entries: dict[int, tuple[Kind, tuple[int, int]]] = {}
+        # Waiting jobs that count behind a pair, per GPU of the new job.
+        self._behind_per_gpu = 0.0
 
     @abstractmethod
     def benefit_test(self) -> str | None:
         """Return the rule of `PairSettings`."""
 
     @abstractmethod
-    def partner_place(self, job: PlacementJob) -> int:
-        """Return the place of a job that runs alone among the partners of its kind."""
+    def partners(
+        self, state: PlacementState, job: PlacementJob, kind: Kind, gaining: Indices
+    ) -> Iterator[tuple[int, int]]:
+        """Yield the partners of a waiting job in order, by trace index, with the job's sub-batch beside each.
 
-    @abstractmethod
-    def first_partner(self, job: PlacementJob, kind: Kind, beside: Kind) -> int:
-        """Return how many of the jobs of a kind that run alone come before the first with which a job may share."""
-
-    @abstractmethod
-    def rank(self, job: PlacementJob, place: int, settings: Iterable[Setting]) -> tuple[int, int]:
-        """Return the rank of a partner at this place among all partners, and the sub-batch of the job beside it."""
-
-    def begin_call(self, state: PlacementState) -> None:
-        """Note the time and what else counts in this call."""
-        self._now_s = state.time_s
-
-    def tries_again(self, state: PlacementState) -> bool:
-        """Return whether jobs that could not start in the last call may start in this one."""
-        return bool(state.ended)
+        `gaining` has the places, among the jobs that run alone, of those beside which it gains.
+        """
 
     def decide(self, state: PlacementState) -> Iterator[Action]:
         """Start the waiting jobs in order, alone or beside others."""
         if not state.step:
-            self._clear(state)
-        self.begin_call(state)
-        for job in state.ended:
-            self._leave(job)
-        for job in state.ended:
-            self._rejoin(state, job)
-        arrived = set[Kind]()
-        for job in state.arrived:
-            kind, time = Kind.of(job), ticks(job.total_s)
-            place = (time, 0) if self.order == "time" else (job.gang_gpus, time)
-            heappush(self._waiting.setdefault(kind, []), (place, job.trace_index))
-            arrived.add(kind)
+            self._settings = PairSettings(state, self.gpu_memory_gb, self.benefit_test())
+            self._lone = LoneJobs(self._settings)
+            # Waiting jobs as (place in the order, trace index), a heap for each kind.
+            self._waiting: dict[Kind, list[tuple[tuple[int, int], int]]] = {}
+        shares = state.jobs_per_gpu > 1
+        self._settings.thresholds.forget()
+        if shares:
+            self._lone.note_ends(state)
         # The first waiting job of each kind. While jobs only start, a job finds ever fewer GPUs, and the later ones of
         # its kind no more than it: once it cannot start, they cannot either, until a job ends.
-        tried = self._waiting if self.tries_again(state) else arrived
-        heads = [(self._waiting[kind][0], kind) for kind in tried if self._waiting[kind]]
+        heads = [(self._waiting[kind][0], kind) for kind in self._kinds_to_try(state)]
         heapify(heads)
         while heads:
-            (_, index), kind = heads[0]
-            job, entries = state.waiting[index], self._waiting[kind]
+            entry, kind = heads[0]
+            job, entries = state.waiting[entry[1]], self._waiting[kind]
             start = self._start(state, job, kind)
             if start is None:
                 heappop(heads)
                 continue
             yield start
-            self._note_start(state, job)
+            if shares:
+                self._lone.note_start(state, job)
             heappop(entries)
             if entries:
                 heapreplace(heads, (entries[0], kind))
             else:
+                del self._waiting[kind]
                 heappop(heads)
+
+    def _kinds_to_try(self, state: PlacementState) -> Collection[Kind]:
+        """Add the jobs that arrived; return the kinds of waiting jobs that may start now."""
+        arrived = set()
+        for job in state.arrived:
+            kind, time = Kind.of(job), ticks(job.total_s)
+            place = (time, 0) if self.order == "time" else (job.gang_gpus, time)
+            heappush(self._waiting.setdefault(kind, []), (place, job.trace_index))
+            arrived.add(kind)
+        return self._waiting if state.ended or self._behind_per_gpu else arrived
 
     def _start(self, state: PlacementState, job: PlacementJob, kind: Kind) -> Start | None:
         """Return the start of a job, or None if it must wait."""
@@ -133,15 +127,14 @@ class SjfSharingPolicy(ABC):
             ids = state.gpus.find(gang, self.placement)
             assert ids is not None
             return Start(job.trace_index, ids)
-        if state.jobs_per_gpu == 1:
+        if free + self._lone.all_gpus < gang:
             return None
-        firsts = {beside: self.first_partner(job, kind, beside) for beside in self._alone}
-        usable = sum((len(self._alone[beside]) - first) * beside.gpus for beside, first in firsts.items())
-        if free + usable < gang:
+        gaining = self._gaining(job, kind)
+        if free + self._lone.gpus[gaining].sum() < gang:
             return None
         chosen: list[int] = []
         parts = [kind.batch_size]
-        for partner, part in self._partners(job, kind, firsts):
+        for partner, part in self.partners(state, job, kind, gaining):
             chosen += state.running[partner].gpu_ids[: gang - len(chosen)]
             parts.append(part)
             if len(chosen) == gang:
@@ -150,64 +143,11 @@ class SjfSharingPolicy(ABC):
             chosen += state.gpus.find(gang - len(chosen), self.placement) or ()
         return Start(job.trace_index, tuple(chosen), sub_batch=min(parts))
 
-    def _partners(self, job: PlacementJob, kind: Kind, firsts: dict[Kind, int]) -> Iterator[tuple[int, int]]:
-        """Yield the trace indexes of the partners, by rank, with the sub-batches beside them; ties go to the first."""
-
-        def head(beside: Kind, at: int) -> tuple[int, int, int, Kind, int]:
-            place, index = self._alone[beside][at]
-            settings = self._settings.of((kind, job.trace_index), (beside, index))
-            rank, part = self.rank(job, place, settings)
-            return rank, index, part, beside, at
-
-        heads = [head(beside, first) for beside, first in firsts.items() if first < len(self._alone[beside])]
-        heapify(heads)
-        while heads:
-            _, index, part, beside, at = heads[0]
-            yield index, part
-            if at + 1 < len(self._alone[beside]):
-                heapreplace(heads, head(beside, at + 1))
-            else:
-                heappop(heads)
-
-    # -- Jobs that run alone -------------------------------------------------------------------------------------------
-
-    def _note_start(self, state: PlacementState, job: PlacementJob) -> None:
-        """Note whether a started job runs alone; those beside it do so no more."""
-        if state.jobs_per_gpu == 1:
-            return
-        partners = state.sharing(job)
-        if not partners:
-            self._add(job)
-        for index in partners:
-            self._remove(index)
-            self._beside[index] = {job.trace_index}
-        self._beside[job.trace_index] = set(partners)
-
-    def _leave(self, job: PlacementJob) -> None:
-        """Remove a job that has ended from those that run alone."""
-        if job.trace_index in self._entries:
-            self._remove(job.trace_index)
-
-    def _rejoin(self, state: PlacementState, job: PlacementJob) -> None:
-        """Add the running jobs beside which only this job ran, which has ended, to those that run alone."""
-        for index in self._beside.pop(job.trace_index, ()):
-            others = self._beside.get(index)
-            if others is not None:
-                others.discard(job.trace_index)
-                if not others and index in state.running:
-                    self._add(state.running[index])
-
-    def _add(self, job: PlacementJob) -> None:
-        kind, entry = Kind.of(job), (self.partner_place(job), job.trace_index)
-        self._entries[job.trace_index] = kind, entry
-        insort(self._alone.setdefault(kind, []), entry)
-
-    def _remove(self, index: int) -> None:
-        kind, entry = self._entries.pop(index)
-        listed = self._alone[kind]
-        del listed[bisect_left(listed, entry)]
-        if not listed:
-            del self._alone[kind]
+    def _gaining(self, job: PlacementJob, kind: Kind) -> Indices:
+        """Return the places of the jobs that run alone for long enough that a waiting job gains beside them."""
+        lone, behind = self._lone, self._behind_per_gpu * job.gang_gpus
+        least = self._settings.least_running(job, kind, lone.kinds, behind)
+        return np.flatnonzero(lone.end_ticks >= np.rint((self._settings.state.time_s + least * job.total_s) / TICK_S))
 
 
 @dataclass(kw_only=True, eq=False)
@@ -223,18 +163,14 @@ class SjfFfsPolicy(SjfSharingPolicy):
     def benefit_test(self) -> None:
         """Return that there is none."""
 
-    def partner_place(self, job: PlacementJob) -> int:
-        """Return its first GPU."""
-        return job.gpu_ids[0]
-
-    def first_partner(self, job: PlacementJob, kind: Kind, beside: Kind) -> int:
-        """Return 0 if the memory suffices."""
-        entries = self._alone[beside]
-        return 0 if self._settings.of((kind, job.trace_index), (beside, entries[0][1])) else len(entries)
-
-    def rank(self, job: PlacementJob, place: int, settings: Iterable[Setting]) -> tuple[int, int]:
-        """Return the first GPU, and the largest sub-batch."""
-        return place, next(iter(settings)).sub_batch
+    def partners(
+        self, state: PlacementState, job: PlacementJob, kind: Kind, gaining: Indices
+    ) -> Iterator[tuple[int, int]]:
+        """Yield the jobs by their first GPUs, with the largest sub-batch that fits."""
+        lone = self._lone
+        found = zip(lone.trace_indexes[gaining].tolist(), lone.kinds[gaining].tolist(), strict=True)
+        for index, beside in sorted(found, key=lambda entry: state.running[entry[0]].gpu_ids[0]):
+            yield index, self._settings.of(kind, beside)[0].sub_batch
 
 
 @dataclass(kw_only=True, eq=False)
@@ -274,39 +210,39 @@ class SjfBsbfPolicy(SjfSharingPolicy):
         """Return the rule."""
         return self.rule
 
-    def begin_call(self, state: PlacementState) -> None:
-        """Note the time, and the jobs that wait per GPU of the cluster, without one."""
-        self._now_s = state.time_s
-        self._per_gpu = max(0, len(state.waiting) - 1) / state.cluster.gpus if self.count_waiting else 0.0
+    def decide(self, state: PlacementState) -> Iterator[Action]:
+        """Start the waiting jobs in order, alone or beside others."""
+        if self.count_waiting:
+            self._behind_per_gpu = max(0, len(state.waiting) - 1) / state.cluster.gpus
+        return super().decide(state)
 
-    def tries_again(self, state: PlacementState) -> bool:
-        """Return whether a job ended, or the number of jobs that wait counts."""
-        return self.count_waiting or bool(state.ended)
+    def partners(
+        self, state: PlacementState, job: PlacementJob, kind: Kind, gaining: Indices
+    ) -> Iterator[tuple[int, int]]:
+        """Yield the jobs by the least cost of the pair (`Setting.cost`) in ticks, with the sub-batch that costs it."""
+        lone, behind = self._lone, self._behind_per_gpu * job.gang_gpus
+        by_kind: dict[int, list[tuple[int, int]]] = {}
+        columns = (lone.end_ticks, lone.trace_indexes, lone.kinds)
+        for end, index, beside in sorted(zip(*(column[gaining].tolist() for column in columns), strict=True)):
+            by_kind.setdefault(beside, []).append((end, index))
 
-    def partner_place(self, job: PlacementJob) -> int:
-        """Return the end of a job if it goes on alone, in ticks."""
-        left = job.remainder
-        return ticks(left.from_s + left.work / left.rate)
+        def head(beside: int, at: int) -> tuple[int, int, int, int, int]:
+            end, index = by_kind[beside][at]
+            running_s = end * TICK_S - state.time_s
+            costs = (
+                (ticks(each.cost(running_s, job.total_s, behind)), -each.sub_batch)
+                for each in self._settings.of(kind, beside)
+            )
+            cost, part = min(costs)
+            return cost, index, -part, beside, at + 1
 
-    def first_partner(self, job: PlacementJob, kind: Kind, beside: Kind) -> int:
-        """Return the place of the first job that runs for long enough."""
-        entries, behind = self._alone[beside], self._per_gpu * job.gang_gpus
-        least = self._settings.gaining_from((kind, job.trace_index), (beside, entries[0][1]), behind)
-        return bisect_left(entries, (self._gaining_place(least, job), -1))
-
-    def rank(self, job: PlacementJob, place: int, settings: Iterable[Setting]) -> tuple[int, int]:
-        """Return the sum of the ends of the pair at its best gaining sub-batch, in ticks, and this sub-batch."""
-        running_s, waiting_s, behind = place * TICK_S - self._now_s, job.total_s, self._per_gpu * job.gang_gpus
-        costs = (
-            (ticks(each.cost(running_s, waiting_s, behind)), -each.sub_batch)
-            for each in settings
-            if self._gaining_place(self._settings.least_running(each, behind), job) <= place
-        )
-        cost, part = min(costs)
-        return cost, -part
-
-    def _gaining_place(self, least: float, job: PlacementJob) -> float:
-        """Return the place from which partners run for so many times as long as the job."""
-        if least in (0.0, math.inf):
-            return least
-        return ticks(self._now_s + least * job.total_s)
+        # The cost grows with the end of the running job: of each kind, the first to end comes first.
+        heads = [head(beside, 0) for beside in by_kind]
+        heapify(heads)
+        while heads:
+            _, index, part, beside, following = heads[0]
+            yield index, part
+            if following < len(by_kind[beside]):
+                heapreplace(heads, head(beside, following))
+            else:
+                heappop(heads)
