@@ -1,4 +1,4 @@
-"""SJF-FFS and SJF-BSBF in exact fractions for `exact_placement`: slow, and written from docs/placement-policies.md alone.
+"""SJF-FFS and SJF-BSBF in exact fractions for `exact_placement`: slow, written from docs/placement-policies.md alone.
 
 Pairs are simulated event by event, and each waiting job is compared with each running one at each call.
 """
@@ -38,7 +38,10 @@ def ends(running_s, waiting_s, x, y, start_s):
 
 
 class ExactSharing:
-    """`tried` counts the settings by sub-batch steps, and `spans` the partners of the jobs that share."""
+    """Policy that also notes, of the jobs that share, the partners and whether their batches are divided.
+
+    `gains` notes whether each pair that was compared may share.
+    """
 
     def __init__(self, gpu_memory_gb, order, placement, rule, count_waiting):
         self.gpu_memory_gb, self.order, self.placement = gpu_memory_gb, order, placement
@@ -113,7 +116,9 @@ class ExactSharing:
     def sub_batches(self, job, other):
         """Sub-batches that fit the memory, in descending order."""
         memory = self.state.worker_gb
-        steps = [math.ceil(Fraction(job.batch_size, 2**halvings)) for halvings in range(job.batch_size.bit_length() + 1)]
+        steps = [
+            math.ceil(Fraction(job.batch_size, 2**halvings)) for halvings in range(job.batch_size.bit_length() + 1)
+        ]
         sizes = sorted(set(steps), reverse=True) if memory else [job.batch_size]
         for size in sizes:
             if not memory or memory(job.model, size) + memory(other.model, other.run.sub_batch) <= self.gpu_memory_gb:

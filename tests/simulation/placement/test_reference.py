@@ -399,6 +399,20 @@ def test_crowded_cases_try_every_rule_of_gandiva():
     assert not untried
 
 
+@pytest.mark.parametrize("name", ["sjf-ffs", "sjf-bsbf"])
+def test_sharing_cases_try_what_they_are_for(name):
+    spans, parts, gains = [], [], []
+    for number in range(60):
+        case = SharingCase(f"{name} {number}")
+        _, plain, fields = POLICIES[name]
+        decide = plain(**{field: getattr(case, field) for field in fields})
+        case.reference(decide)
+        spans, parts, gains = spans + decide.spans, parts + decide.parts, gains + decide.gains
+    assert sum(count > 1 for count in spans) > 10
+    assert sum(parts) > 10
+    assert len(gains) / 10 < sum(gains) < 9 * len(gains) / 10
+
+
 def test_a_grown_job_shrinks_for_the_job_that_is_packed_with_it():
     case = GrownPartnerCase()
     options = {field: getattr(case, field) for field in GANDIVA}
