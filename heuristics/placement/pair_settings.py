@@ -76,6 +76,7 @@ class Thresholds:
         # The value of a/b at which both jobs end together; there, the losses in the sum of the ends and in the later
         # one, for b = 1; and both losses at 0.
         self._losses = [(0.0, np.inf, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)]
+        self._array = np.empty((0, 4))
         self._values: dict[float, Floats] = {}
 
     def number(self, setting: Setting) -> int:
@@ -92,7 +93,9 @@ class Thresholds:
         """Return all thresholds by their numbers, with so many jobs behind."""
         known = self._values.get(behind, np.empty(0))
         if len(known) < len(self._losses):
-            together, sum_loss, last_loss, at_zero = np.array(self._losses[len(known) :]).T
+            # Conversion takes longer than all the rest.
+            self._array = np.concatenate((self._array, np.reshape(self._losses[len(self._array) :], (-1, 4))))
+            together, sum_loss, last_loss, at_zero = self._array[len(known) :].T
             at_zero, at_break = (1.0 + behind) * at_zero, sum_loss + behind * last_loss
             rising = np.maximum(at_zero - np.minimum(at_break, 0.0), TINY)
             root = np.where(at_break > ROUNDING * (1.0 + behind), together + at_break, together * (at_zero / rising))
@@ -119,20 +122,20 @@ class _WaitingKind:
     def __init__(self, parts: list[tuple[Running, float, float]]) -> None:
         self.parts = parts
         self.settings: dict[int, tuple[Setting, ...]] = {}
-        self.thresholds = np.empty((1, 0), dtype=np.int64)
+        self.thresholds = np.full((1, 16), -1)
 
-    def extend(self, settings: int, kinds: int) -> None:
-        """Make room for so many settings and kinds."""
-        missing = settings - len(self.thresholds), kinds - self.thresholds.shape[1]
-        if max(missing) > 0:
-            rows, columns = missing[0], missing[1] + kinds if missing[1] > 0 else 0
-            self.thresholds = np.pad(self.thresholds, ((0, max(0, rows)), (0, columns)))
-            if columns:
-                self.thresholds[0, -columns:] = -1
+    def extend(self, kinds: int) -> None:
+        """Make room for so many kinds."""
+        rows, columns = self.thresholds.shape
+        if kinds > columns:
+            self.thresholds = np.concatenate((self.thresholds, np.full((rows, kinds), -1)), axis=1)
 
     def add(self, number: int, settings: tuple[Setting, ...], thresholds: list[int]) -> None:
         """Add the settings beside a kind of running jobs, and the numbers of their thresholds."""
-        self.extend(len(settings), 0)
+        rows, columns = self.thresholds.shape
+        if len(settings) > rows:
+            more = np.zeros((len(settings) - rows, columns), dtype=np.int64)
+            self.thresholds = np.concatenate((self.thresholds, more))
         self.settings[number] = settings
         self.thresholds[:, number] = 0
         self.thresholds[: len(thresholds), number] = thresholds
@@ -182,7 +185,7 @@ class PairSettings:
         known = self._waiting.get(kind)
         if known is None:
             known = self._waiting[kind] = _WaitingKind(list(self._parts(kind, job.trace_index)))
-        known.extend(1, len(self._running))
+        known.extend(len(self._running))
         numbers = known.thresholds.take(beside, axis=1)
         if numbers[0].min(initial=0) < 0:
             for number in set(beside[numbers[0] < 0].tolist()):
