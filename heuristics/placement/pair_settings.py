@@ -137,8 +137,8 @@ class _WaitingKind:
             more = np.zeros((len(settings) - rows, columns), dtype=np.int64)
             self.thresholds = np.concatenate((self.thresholds, more))
         self.settings[number] = settings
-        self.thresholds[:, number] = 0
-        self.thresholds[: len(thresholds), number] = thresholds
+        for row in range(len(self.thresholds)):
+            self.thresholds[row, number] = thresholds[row] if row < len(thresholds) else 0
 
 
 class PairSettings:
