@@ -145,7 +145,7 @@ class _WaitingKind:
         self.thresholds = np.full((1, 16), -1)
 
     def extend(self, kinds: int) -> None:
-        """Make room for so many kinds."""
+        """Add columns for so many kinds, if there are fewer."""
         rows, columns = self.thresholds.shape
         if kinds > columns:
             self.thresholds = np.concatenate((self.thresholds, np.full((rows, kinds), -1)), axis=1)
