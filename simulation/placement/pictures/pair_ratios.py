@@ -22,8 +22,8 @@ def pair_ratio_picture(
 ) -> str:
     """Return the ratio of each job (row) beside each other (column) as SVG: the darker, the slower.
 
-    A ratio of 1 is almost white, one of 3 or more has the full colour; a pair that the table lacks stays empty. Tips show
-    both names and the ratio.
+    A ratio of 1 is almost white, one of 3 or more has the full colour; a pair that the table lacks stays empty.
+    Tips show both names and the ratio.
 
     Parameters
     ----------
