@@ -15,12 +15,14 @@ from .job import PlacementJob, Remainder
 from .model_speeds import ModelSpeeds
 from .model_table import ModelRow, ModelTable
 from .occupancy import PLACEMENTS, Occupancy
+from .pictures.pair_ratios import pair_ratio_picture
+from .pictures.throughput import throughput_picture
 from .policy import PlacementPolicy, PlacementState
 from .result import PlacementResult
 from .rules import PlacementRules
 from .speeds import DurationSpeeds, ProfileSpeeds, Running, Speeds
 from .ticks import TICK_S, ticks
-from .time_model import Iteration, TimeModel, TimeModelFit, fit_time_model
+from .time_model import InferredRatio, Iteration, TimeModel, TimeModelFit, fit_time_model, infer_ratio
 
 __all__ = [
     "PLACEMENTS",
@@ -29,6 +31,7 @@ __all__ = [
     "ConstantInterference",
     "DrawnInterference",
     "DurationSpeeds",
+    "InferredRatio",
     "Interference",
     "Iteration",
     "MeasuredSlowdown",
@@ -56,6 +59,9 @@ __all__ = [
     "Wake",
     "find_interference",
     "fit_time_model",
+    "infer_ratio",
+    "pair_ratio_picture",
     "simulate_placement",
+    "throughput_picture",
     "ticks",
 ]

@@ -175,6 +175,56 @@ def fit_time_model(
     return _Fit(counts, sizes, spread, np.log(counts * sizes / measured)).best()
 
 
+class InferredRatio(NamedTuple):
+    """Interference ratio inferred from two fits, and the root mean square error of its logarithm."""
+
+    ratio: float
+    log_error: float
+
+
+def infer_ratio(
+    alone: TimeModelFit,
+    together: TimeModelFit,
+    *,
+    gpus: int,
+    batch_size: int,
+    sub_batch: int | None = None,
+    machines: int = 1,
+) -> InferredRatio:
+    """Infer the interference ratio of a job beside another one, also where the pair was not measured.
+
+    Parameters
+    ----------
+    alone, together : TimeModelFit
+        Fits to the job's throughputs alone, and beside the other job.
+    gpus, batch_size, sub_batch, machines : int
+        How the job runs; see `TimeModel.iteration`.
+
+    Returns
+    -------
+    InferredRatio
+        Iteration time together over that alone, at least 1. Its error is that of both fits, as if they were
+        independent.
+
+    Raises
+    ------
+    InvalidInput
+        If a number is below 1, or there are more machines than GPUs.
+
+    Notes
+    -----
+    Y. Luo et al., "Scheduling Deep Learning Jobs in Multi-Tenant GPU Clusters via Wise Resource Sharing", Section IV-B.
+    """
+    counts = {"gpus": gpus, "batch_size": batch_size, "machines": machines}
+    counts |= {} if sub_batch is None else {"sub_batch": sub_batch}
+    checked = {name: as_integer(name, value, minimum=1) for name, value in counts.items()}
+    if checked["machines"] > checked["gpus"]:
+        raise InvalidInput("machines", machines, "more machines than GPUs")
+    seconds = [fit.time.iteration(**checked).total_s for fit in (together, alone)]
+    error = float(np.hypot(alone.rms_log_error, together.rms_log_error))
+    return InferredRatio(max(1.0, seconds[0] / seconds[1]), error)
+
+
 class _Fit:
     """Least squares over the logarithms of those constants that the measurements determine."""
 

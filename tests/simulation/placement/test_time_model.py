@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import equipoise as eq
 from equipoise.simulation.placement.model_table import ModelTable
-from equipoise.simulation.placement.time_model import TimeModel, fit_time_model
+from equipoise.simulation.placement.time_model import TimeModel, fit_time_model, infer_ratio
 
 # compute 1 + 2 b; within a machine 3 + 1 (K - 2), across machines 10 + 4 (K - 2); no overlap.
 PLAIN = {
@@ -204,3 +204,45 @@ def test_a_bad_measurement_is_named(columns, message):
     gpus, sizes, throughput, machines = columns
     with pytest.raises(eq.InvalidInput, match=message):
         fit_time_model(gpus, sizes, throughput, machines=machines)
+
+
+# -- Ratios of pairs from two fits -------------------------------------------------------------------------------------
+
+
+@given(ratio=st.floats(1.0, 11.0))
+def test_the_ratio_of_a_pair_is_inferred_where_it_was_not_measured(ratio):
+    time = TimeModel(**{**PLAIN, "overlap": 2.0})
+    gpus, batch, throughput, machines = measurements(time, [1, 2, 4, 16])
+    alone = fit_time_model(gpus, batch, throughput, machines=machines)
+    together = fit_time_model(gpus, batch, throughput / ratio, machines=machines)
+    found = infer_ratio(alone, together, gpus=4, batch_size=8, machines=1)
+    assert found.ratio == pytest.approx(ratio, rel=0.02)
+    assert found.log_error == pytest.approx(math.hypot(alone.rms_log_error, together.rms_log_error))
+
+
+def test_an_inferred_ratio_is_at_least_one_and_has_the_error_of_both_fits():
+    gpus, batch, throughput, machines = measurements(TimeModel(**PLAIN), [1, 2, 4, 16])
+    noise = np.random.default_rng(0).normal(0.0, 0.05, (2, len(gpus)))
+    slow, fast = (
+        fit_time_model(gpus, batch, throughput * scale * np.exp(each), machines=machines)
+        for scale, each in zip((0.5, 1.0), noise, strict=True)
+    )
+    assert infer_ratio(slow, fast, gpus=2, batch_size=4).ratio == 1.0
+    found = infer_ratio(fast, slow, gpus=2, batch_size=4)
+    assert abs(math.log(found.ratio / 2.0)) < 3.0 * found.log_error
+    assert 0.02 < found.log_error < 0.1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"gpus": 0}, "gpus = 0: "),
+        ({"batch_size": 0}, "batch_size = 0: "),
+        ({"sub_batch": 0}, "sub_batch = 0: "),
+        ({"machines": 3}, "machines = 3: more machines than GPUs"),
+    ],
+)
+def test_a_ratio_of_no_run_is_refused(change, message):
+    fit = fit_time_model([1, 2], [4, 4], [4 / 9, 8 / 12])
+    with pytest.raises(eq.InvalidInput, match=message):
+        infer_ratio(fit, fit, **{"gpus": 2, "batch_size": 4, **change})
