@@ -98,8 +98,17 @@ def _calls(gpus: int, running: int, arriving: int, batch_size: int, seed: int, o
     rng, jobs, ends = np.random.default_rng(seed), running + arriving, min(ENDS, running // 2)
     builtin = ModelTable.builtin()
     # Any batch fits, so that all sub-batches are looked up.
-    ample = {"memory_gb": 1.0, "memory_gb_per_sample": 1e-6, "memory_source": "none"}
-    table = ModelTable(replace(row, min_gpu_batch=1, max_gpu_batch=1 << 20, **ample) for row in builtin.rows)
+    table = ModelTable(
+        replace(
+            row,
+            min_gpu_batch=1,
+            max_gpu_batch=1 << 20,
+            memory_gb=1.0,
+            memory_gb_per_sample=1e-6,
+            memory_source="none",
+        )
+        for row in builtin.rows
+    )
     held = np.ones(running, dtype=int)
     while held.sum() < gpus:
         held[rng.choice(np.flatnonzero((held <= gpus - held.sum()) & (held < 16)))] *= 2
