@@ -31,7 +31,7 @@ class GpuSharing(SlotJobs, Formulation[SlotSchedule]):
     Parameters
     ----------
     work_slots : array_like of float, shape (N,)
-        Slots that each job needs alone, greater than 0, at most 10,000; to 1/1000.
+        Slots that each job needs alone, greater than 0, at most 1000; they count to 1/1000.
     gang_gpus : array_like of int, shape (N,)
         GPUs of each job, from 1 to `gpus`.
     gpus : int

@@ -14,7 +14,7 @@ from ..errors import InvalidInput
 #: Units of progress of a job that runs alone for one slot.
 UNITS = 1000
 #: The most slots of work of a job, and the latest arrival.
-MOST_SLOTS = 10_000
+MOST_SLOTS = 1000
 MOST_GPUS = 10_000
 
 

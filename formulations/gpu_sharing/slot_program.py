@@ -121,7 +121,9 @@ class SlotProgram:
         build.add_rows("gang", self.steps, terms=[*own, *running(cell, job, -gang[:, None])], upper=0)
         # Half a unit less than the work: progress is in whole units, and solvers have tolerances.
         need = (jobs.work_units - 0.5) / UNITS
-        build.add_rows("work", job.shape, terms=[*running(job[:, None], job, 1.0), (job[:, None], slowed, -1.0)], lower=need)
+        build.add_rows(
+            "work", job.shape, terms=[*running(job[:, None], job, 1.0), (job[:, None], slowed, -1.0)], lower=need
+        )
         build.set_objective(
             [(done, -jobs.job_weights[:, None])], offset=float(jobs.job_weights @ (slots - jobs.arrivals))
         )
