@@ -90,6 +90,13 @@ _PLACEMENT = (
     ("sjf", "shortest job first", ".placement.queue", "SjfPolicy"),
     ("srtf", "shortest remaining time first, with preemption", ".placement.queue", "SrtfPolicy"),
     ("lucid", "short jobs first; light jobs share GPUs in pairs", ".placement.lucid", "LucidPolicy"),
+    ("sjf-ffs", "shortest job first; a job shares the first GPUs that fit", ".placement.sjf_sharing", "SjfFfsPolicy"),
+    (
+        "sjf-bsbf",
+        "shortest job first; pairs share GPUs where they gain",
+        ".placement.sjf_sharing",
+        "SjfBsbfPolicy",
+    ),
     ("tiresias", "least attained service in queues, with preemption", ".placement.tiresias", "TiresiasPolicy"),
     (
         "tiresias-gittins",

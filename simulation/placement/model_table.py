@@ -19,6 +19,13 @@ _TIMES = tuple(constant.name for constant in fields(TimeModel))
 _COUNTS = ("first_batch", "max_batch", "min_gpu_batch", "max_gpu_batch", "epochs", "iterations")
 _NOISES = tuple(f"noise_{when}" for when in NOISE_SCALES)
 _COLUMNS = ("model", *_COUNTS, *_TIMES, *_NOISES, "skew", "skew_source", "source")
+# Columns that a file may leave out.
+_MEMORIES = ("memory_gb", "memory_gb_per_sample")
+
+#: Memory of the GPUs on which the largest batches per GPU of the built-in table were found (T4), in GB.
+TABLE_GPU_GB = 16.0
+#: Memory of a worker whatever its batch, where a table states none, in GB.
+FIXED_GB = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +50,12 @@ class ModelRow:
         Size of the largest tensor relative to the model, in (0, 1]. None: unknown.
     skew_source, source : str, optional
         Sources of the skew, needed with it, and of the other facts.
+    memory_gb, memory_gb_per_sample : float, optional
+        Memory of a worker on its GPU whatever its batch, at least 0, and for each sample that it computes at once,
+        positive, in GB; both are stated, or neither. None: a worker with the largest batch per GPU fills the 16 GB of a
+        T4, and 1 GB of them does not depend on the batch.
+    memory_source : str, optional
+        Source of the memory, needed with it.
 
     Raises
     ------
@@ -64,6 +77,9 @@ class ModelRow:
     skew: float | None = None
     skew_source: str = ""
     source: str = ""
+    memory_gb: float | None = None
+    memory_gb_per_sample: float | None = None
+    memory_source: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, str) or not self.model:
@@ -81,11 +97,25 @@ class ModelRow:
             store_checked(self, as_real, "skew", above=0.0, maximum=1.0)
             if not self.skew_source:
                 raise InvalidInput("skew_source", self.skew_source, "must not be empty: a skew needs its source")
+        for name, other in (_MEMORIES, _MEMORIES[::-1]):
+            if getattr(self, name) is None and getattr(self, other) is not None:
+                raise InvalidInput(name, None, f"must be stated with {other}")
+        if self.memory_gb is not None:
+            store_checked(self, as_real, "memory_gb", minimum=0.0)
+            store_checked(self, as_real, "memory_gb_per_sample", above=0.0)
+            if not self.memory_source:
+                raise InvalidInput("memory_source", self.memory_source, "must not be empty: memory needs its source")
 
     @property
     def samples_per_epoch(self) -> int:
         """Samples of one pass over the data set, rounded."""
         return round(self.iterations * self.first_batch / self.epochs)
+
+    def worker_gb(self, samples: int) -> float:
+        """Return the memory of a worker that computes so many samples at once, in GB."""
+        if self.memory_gb is None or self.memory_gb_per_sample is None:
+            return FIXED_GB + (TABLE_GPU_GB - FIXED_GB) * samples / self.max_gpu_batch
+        return self.memory_gb + self.memory_gb_per_sample * samples
 
     def efficiency(self, total_batch: int, noise_scale: str = "median") -> float:
         """Return the progress of a sample at this total batch size relative to one at `first_batch`.
@@ -127,6 +157,7 @@ class ModelTable:
 
         Constants of time and gradient noise are our least-squares fit, on T4 GPUs, of the measurements of
         petuum/adaptdl (Apache-2.0). Skews are derived from the sources that the table names; none was found for yolov3.
+        Memory beside the parameters is not measured: by rule, the largest batch per GPU fills a GPU of 16 GB.
         """
         with as_file(files(__package__) / "data" / "six_models.csv") as path:
             return ModelTable.read(path)
@@ -135,7 +166,8 @@ class ModelTable:
     def read(path: str | Path) -> ModelTable:
         """Read a CSV file with a header: the fields of `ModelRow`, and those of `TimeModel` instead of `time`.
 
-        The cells of skew, skew_source and source may be empty. Other columns are not read.
+        The cells of skew, skew_source, source and of the three columns of memory may be empty, and the latter missing.
+        Other columns are not read.
 
         Raises
         ------
@@ -211,6 +243,9 @@ def _model_row(row: Row) -> ModelRow:
             skew=row.real("skew") if row.cells["skew"] else None,
             skew_source=row.cells["skew_source"],
             source=row.cells["source"],
+            memory_gb=row.real("memory_gb") if row.cells.get("memory_gb") else None,
+            memory_gb_per_sample=row.real("memory_gb_per_sample") if row.cells.get("memory_gb_per_sample") else None,
+            memory_source=row.cells.get("memory_source", ""),
         )
     except InvalidInput as error:
         why = error.why if row.location in error.why else f"{error.why} ({row.location})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from math import ceil
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...formulations.arrays import Floats
-from ...formulations.checks import as_integers, as_real, as_reals, refuse, same_length, store_checked
+from ...formulations.checks import as_integer, as_integers, as_real, as_reals, refuse, same_length, store_checked
 from ...formulations.errors import InvalidInput
 
 # Largest overlap of a fit: the maximum of two times is close to their norm of this order (Pollux, Section 3.2).
@@ -39,9 +40,10 @@ class TimeModel:
         beta_r).
     across_s, across_s_per_gpu : float
         The same for GPUs of several machines (alpha_n, beta_n).
-    overlap : float
+    overlap : float or mapping of int to float
         Overlap of computation and communication, at least 1: at 1 the times add up, above it they hide each other
-        (gamma).
+        (gamma). A mapping states it by the samples that a GPU computes at once; other numbers of samples have the
+        overlap of the nearest smaller one, or else of the least.
 
     Raises
     ------
@@ -61,13 +63,22 @@ class TimeModel:
     within_s_per_gpu: float
     across_s: float
     across_s_per_gpu: float
-    overlap: float
+    overlap: float | Mapping[int, float]
 
     def __post_init__(self) -> None:
         networks = ("within_s", "within_s_per_gpu", "across_s", "across_s_per_gpu")
         store_checked(self, as_real, "compute_s", *networks, minimum=0.0)
         store_checked(self, as_real, "compute_s_per_sample", above=0.0)
-        store_checked(self, as_real, "overlap", minimum=1.0)
+        if not isinstance(self.overlap, Mapping):
+            store_checked(self, as_real, "overlap", minimum=1.0)
+            return
+        if not self.overlap:
+            raise InvalidInput("overlap", "{}", "must not be empty: a mapping has the overlap of at least one batch")
+        checked = {
+            as_integer("overlap", size, minimum=1): as_real(f"overlap[{size}]", value, minimum=1.0)
+            for size, value in self.overlap.items()
+        }
+        object.__setattr__(self, "overlap", checked)
 
     def compute(self, samples: float) -> float:
         """Return the seconds of computation on this many samples per GPU."""
@@ -81,6 +92,12 @@ class TimeModel:
             return self.within_s + self.within_s_per_gpu * (gpus - 2)
         return self.across_s + self.across_s_per_gpu * (gpus - 2)
 
+    def overlap_at(self, samples: float) -> float:
+        """Return the overlap where a GPU computes this many samples at once."""
+        if not isinstance(self.overlap, Mapping):
+            return self.overlap
+        return self.overlap[max((size for size in self.overlap if size <= samples), default=min(self.overlap))]
+
     def iteration(self, gpus: int, batch_size: int, *, sub_batch: int | None = None, machines: int = 1) -> Iteration:
         """Return the time of one iteration.
 
@@ -91,7 +108,8 @@ class TimeModel:
         compute = self.compute(batch_size / steps)
         network = self.network(gpus, machines)
         larger, smaller = (compute, network) if compute > network else (network, compute)
-        last = larger * (1.0 + (smaller / larger) ** self.overlap) ** (1.0 / self.overlap)
+        overlap = self.overlap_at(batch_size / steps)
+        last = larger * (1.0 + (smaller / larger) ** overlap) ** (1.0 / overlap)
         return Iteration((steps - 1) * compute + last, last - compute)
 
 

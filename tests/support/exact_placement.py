@@ -30,15 +30,17 @@ class ExactSimulation:
     """Simulation of jobs on machines and racks; also the state that its policies read.
 
     `rate` and `exposed` are functions of a `Running`, `ratio` one of a `Running` and those beside it; all return
-    fractions.
+    fractions. So does `worker_gb`, a function of model and samples, if memory counts.
     """
 
     def __init__(
-        self, jobs, policy, *, gpus, size, per_rack, rate, exposed, ratio, checkpoint_s, restart_s, jobs_per_gpu=1
-    ):
+        self, jobs, policy, *, gpus, size, per_rack, rate, exposed, ratio, checkpoint_s, restart_s, jobs_per_gpu=1,
+        worker_gb=None,
+    ):  # fmt: skip
         self.all, self.policy, self.gpu_count, self.size, self.per_rack = jobs, policy, gpus, size, per_rack
         self.rate, self.exposed, self.ratio = rate, exposed, ratio
         self.checkpoint_s, self.restart_s, self.jobs_per_gpu = checkpoint_s, restart_s, jobs_per_gpu
+        self.worker_gb = worker_gb
         self.time_s, self.load_s = Fraction(0), [Fraction(0)] * gpus
         self.blocked_s = [Fraction(0)] * gpus  # a job that starts on the GPU makes no progress until then
         self.wakes, self.stretches, self.calls = [], [], []

@@ -125,6 +125,40 @@ def test_skews_have_a_source_and_are_low_where_none_is_known():
     assert not ModelTable([row(skew=0.5, skew_source="measured")]).is_skewed("net", 0.5)
 
 
+def test_the_largest_batch_fills_the_gpu_and_the_parameters_are_the_fixed_part():
+    for each in TABLE.rows:
+        assert each.worker_gb(each.max_gpu_batch) == pytest.approx(16.0, rel=1e-5)
+        assert 0.5 < each.memory_gb == each.worker_gb(0) < 2.5
+        assert "million parameters" in each.memory_source
+    # A row without its own memory.
+    assert [row().worker_gb(samples) for samples in (0, 4, 8)] == [1.0, 8.5, 16.0]
+    known = row(memory_gb=2.0, memory_gb_per_sample=0.5, memory_source="measured")
+    assert known.worker_gb(6) == 5.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"memory_gb": 1.0, "memory_source": "x"}, "memory_gb_per_sample = None: must be stated with memory_gb"),
+        ({"memory_gb_per_sample": 1.0, "memory_source": "x"}, "memory_gb = None: must be stated with memory_gb_per_"),
+        ({"memory_gb": 1.0, "memory_gb_per_sample": 1.0}, "memory_source = '': must not be empty"),
+        ({"memory_gb": -1.0, "memory_gb_per_sample": 1.0, "memory_source": "x"}, "memory_gb = -1.0"),
+        ({"memory_gb": 1.0, "memory_gb_per_sample": 0.0, "memory_source": "x"}, "memory_gb_per_sample = 0.0"),
+    ],
+)
+def test_memory_is_stated_whole_and_with_its_source(changes, said):
+    with pytest.raises(eq.InvalidInput, match=said):
+        row(**changes)
+
+
+def test_a_file_may_leave_the_columns_of_memory_out(tmp_path):
+    lines = [line.rsplit(",", 3)[0] for line in SHIPPED.read_text(encoding="utf-8").splitlines()]
+    (tmp_path / "own.csv").write_text("\n".join(lines), encoding="utf-8")
+    own = ModelTable.read(tmp_path / "own.csv").row("bert")
+    assert own == replace(TABLE.row("bert"), memory_gb=None, memory_gb_per_sample=None, memory_source="")
+    assert own.worker_gb(12) == 16.0
+
+
 def test_another_table_adds_and_replaces_rows(tmp_path):
     path = tmp_path / "own.csv"
     lines = SHIPPED.read_text(encoding="utf-8").splitlines()

@@ -1,12 +1,14 @@
 """The placement engine against a second one in exact fractions: starts, ends, GPUs, preemptions and sums."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import count
 from random import Random
 
 import exact_gandiva
 import exact_placement as exact
+import exact_sharing
 import exact_tiresias
 import pytest
 from hypothesis import settings
@@ -15,11 +17,14 @@ from equipoise.heuristics.placement.gandiva import GandivaPolicy
 from equipoise.heuristics.placement.lucid import LucidPolicy
 from equipoise.heuristics.placement.queue import FifoPolicy, SjfPolicy, SrtfPolicy
 from equipoise.heuristics.placement.service_distribution import ServiceDistribution
+from equipoise.heuristics.placement.sjf_sharing import SjfBsbfPolicy, SjfFfsPolicy
 from equipoise.heuristics.placement.tiresias import TiresiasGittinsPolicy, TiresiasPolicy
 from equipoise.simulation import Cluster, Trace
 from equipoise.simulation.placement import (
     PLACEMENTS,
     DurationSpeeds,
+    ModelSpeeds,
+    ModelTable,
     Move,
     PlacementRules,
     Start,
@@ -77,6 +82,14 @@ class RationalSpeeds:
 
     def exposed(self, run):
         return float(self._exposed(run))
+
+
+class RationalModelSpeeds(RationalSpeeds, ModelSpeeds):
+    """The same with a table of models, of which the memory of workers counts."""
+
+    def __init__(self, table, work, rate, exposed):
+        RationalSpeeds.__init__(self, work, rate, exposed)
+        self.table = table
 
 
 class RationalInterference:
@@ -178,6 +191,11 @@ class Case:
         self.adaptive = [model for model in MODELS if draw.random() < 0.5] if draw.random() < 0.8 else []
         self.grow_after_s = Fraction(draw.randint(1, 60), draw.choice([1, 3, 9]))
 
+    worker_gb = None
+
+    def rational_speeds(self):
+        return RationalSpeeds(self.work, self.rate, self.share)
+
     def by_durations(self):
         """Replace the drawn speeds with those of `DurationSpeeds`."""
         self.share = lambda run: Fraction(0)
@@ -196,7 +214,7 @@ class Case:
         rules = PlacementRules(
             jobs_per_gpu=self.jobs_per_gpu, checkpoint_s=float(self.checkpoint_s), restart_s=float(self.restart_s)
         )
-        speeds = self.by_durations() if durations else RationalSpeeds(self.work, self.rate, self.share)
+        speeds = self.by_durations() if durations else self.rational_speeds()
         return simulate_placement(
             trace, policy, cluster=cluster, speeds=speeds, rules=rules, interference=RationalInterference(self.ratio)
         )
@@ -207,7 +225,7 @@ class Case:
             [exact.ExactJob(index, *row) for index, row in enumerate(rows)], policy,
             gpus=self.gpus, size=self.size, per_rack=self.machines // self.racks, rate=self.rate, exposed=self.share,
             ratio=self.ratio, checkpoint_s=self.checkpoint_s, restart_s=self.restart_s,
-            jobs_per_gpu=self.jobs_per_gpu,
+            jobs_per_gpu=self.jobs_per_gpu, worker_gb=self.worker_gb,
         ).simulate()  # fmt: skip
 
 
@@ -236,6 +254,51 @@ class CrowdedCase(Case):
             for _ in range(count)
         ]
         self.jobs_per_gpu = draw.choice([1, 2, 2, 2, 3])
+
+
+class SharingCase(CrowdedCase):
+    """Crowded cases whose jobs can share: memory, sub-batches of up to 7 samples, and ratios often equal."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        draw = Random(f"{seed} sharing")
+        self.batches = [draw.choice([1, 2, 4, 5, 7]) for _ in self.gangs]
+        self.gpu_memory_gb, self.order = draw.choice([8.0, 12.0, 16.0]), draw.choice(["time", "time", "gpus"])
+        self.rule = draw.choice(["pair", "pair", "sign"])
+        self.count_waiting = self.rule == "pair" and draw.random() < 0.4
+        self.memory = {model: (draw.randint(0, 6) / 2, draw.choice([0.25, 0.5, 1.0, 2.0])) for model in MODELS}
+        slower, steps, rate = Fraction(draw.randint(0, 4), 8), draw.choice([2, 4, 8]), self.rate
+
+        def rate_by_parts(run):
+            # Sub-batches make an iteration longer; five make it shorter, which does not count in the choice.
+            parts = math.ceil(Fraction(run.batch_size, run.sub_batch))
+            longer = slower * (parts - 1) if parts != 5 else -slower / 2
+            return rate(run._replace(sub_batch=run.batch_size)) / (1 + longer)
+
+        self.rate = rate_by_parts
+        constant = 1 + Fraction(draw.randint(0, 9), 10) if draw.random() < 0.4 else None
+
+        def pair_ratio(mine, other):
+            names = (mine.model, mine.sub_batch, mine.machines, other.model, other.gpus, other.sub_batch)
+            return constant or 1 + Fraction(Random(f"{seed} ratio {names}").randint(0, 8), steps)
+
+        self.ratio = lambda mine, others: max(pair_ratio(mine, other) for other in others)
+
+    def worker_gb(self, model, samples):
+        fixed, by_sample = self.memory[model]
+        return Fraction(fixed) + Fraction(by_sample) * samples
+
+    def rational_speeds(self):
+        known = replace(ModelTable.builtin().row("bert"), min_gpu_batch=1, memory_source="drawn")
+        rows = [
+            replace(known, model=model, memory_gb=fixed, memory_gb_per_sample=by_sample)
+            for model, (fixed, by_sample) in self.memory.items()
+        ]
+        return RationalModelSpeeds(ModelTable(rows), self.work, self.rate, self.share)
+
+    def by_durations(self):
+        self.worker_gb = None
+        return super().by_durations()
 
 
 class GrownPartnerCase(Case):
@@ -276,16 +339,19 @@ def assert_same(found, wanted):
 
 TIRESIAS = ("thresholds", "promote", "skew", "skew_threshold")
 GANDIVA = ("quantum_s", "utilization", "defragment", "adaptive", "grow_after_s")
+SHARING = ("gpu_memory_gb", "order", "placement")
 POLICIES = {
     "fifo": (FifoPolicy, exact.fifo, ("backfill", "placement")),
     "sjf": (SjfPolicy, exact.sjf, ("backfill", "placement")),
     "srtf": (SrtfPolicy, exact.srtf, ("placement",)),
     "lucid": (LucidPolicy, exact.lucid, ("scores", "default_score", "capacity", "placement")),
+    "sjf-ffs": (SjfFfsPolicy, exact_sharing.sjf_ffs, SHARING),
+    "sjf-bsbf": (SjfBsbfPolicy, exact_sharing.sjf_bsbf, (*SHARING, "rule", "count_waiting")),
     "tiresias": (TiresiasPolicy, exact_tiresias.tiresias, TIRESIAS),
     "tiresias-gittins": (TiresiasGittinsPolicy, exact_tiresias.tiresias_gittins, (*TIRESIAS, "service")),
     "gandiva": (GandivaPolicy, exact_gandiva.gandiva, GANDIVA),
 }
-CASES = {"gandiva": CrowdedCase}
+CASES = {"sjf-ffs": SharingCase, "sjf-bsbf": SharingCase, "gandiva": CrowdedCase}
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -331,6 +397,20 @@ def test_crowded_cases_try_every_rule_of_gandiva():
             case.reference(plain)
             untried -= {rule for rule, times in plain.fired.items() if times}
     assert not untried
+
+
+@pytest.mark.parametrize("name", ["sjf-ffs", "sjf-bsbf"])
+def test_sharing_cases_try_what_they_are_for(name):
+    spans, parts, gains = [], [], []
+    for number in range(60):
+        case = SharingCase(f"{name} {number}")
+        _, plain, fields = POLICIES[name]
+        decide = plain(**{field: getattr(case, field) for field in fields})
+        case.reference(decide)
+        spans, parts, gains = spans + decide.spans, parts + decide.parts, gains + decide.gains
+    assert sum(count > 1 for count in spans) > 10
+    assert sum(parts) > 10
+    assert len(gains) / 10 < sum(gains) < 9 * len(gains) / 10
 
 
 def test_a_grown_job_shrinks_for_the_job_that_is_packed_with_it():

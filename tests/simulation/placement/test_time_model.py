@@ -63,6 +63,18 @@ def test_a_large_overlap_hides_the_shorter_time():
     assert time.iteration(5, 1, machines=3) == pytest.approx((22.0, 19.0), abs=0.01)
 
 
+def test_the_overlap_is_that_of_the_samples_computed_at_once():
+    constants = {**PLAIN, "within_s": 12.0}
+    mapped = TimeModel(**{**constants, "overlap": {2: 2.0, 4: 1.0, 10: 3.0}})
+    # 1 sample: the overlap of the least; 3 and 4: that of the nearest smaller one.
+    for size, overlap in ((1, 2.0), (2, 2.0), (3, 2.0), (4, 1.0), (9, 1.0), (10, 3.0), (50, 3.0)):
+        plain = TimeModel(**{**constants, "overlap": overlap})
+        assert mapped.iteration(2, size) == plain.iteration(2, size)
+        assert mapped.iteration(2, 2 * size, sub_batch=size) == plain.iteration(2, 2 * size, sub_batch=size)
+    # At the full batch of 4 nothing overlaps, so that two sub-batches with one more fixed time are shorter here.
+    assert mapped.iteration(2, 4, sub_batch=2).total_s == 18.0 < mapped.iteration(2, 4).total_s == 21.0
+
+
 @given(time=times, gpus=st.integers(2, 64), size=st.integers(1, 1000), machines=st.integers(1, 2))
 def test_iterations_are_within_maximum_and_sum_and_gpus_never_gain_more_than_their_number(time, gpus, size, machines):
     total_s, exposed_s = time.iteration(gpus, size, machines=machines)
@@ -91,6 +103,11 @@ def test_seconds_scale_with_the_seconds_of_the_constants(time, factor, gpus, siz
     assert scaled == pytest.approx([factor * value for value in time.iteration(gpus, size * steps, sub_batch=size)])
 
 
+def test_an_overlap_of_a_mapping_is_named_by_its_batch():
+    with pytest.raises(eq.InvalidInput, match=r"^overlap\[4\] = 0.5"):
+        TimeModel(**{**PLAIN, "overlap": {2: 1.0, 4: 0.5}})
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -101,6 +118,8 @@ def test_seconds_scale_with_the_seconds_of_the_constants(time, factor, gpus, siz
         ("across_s", math.nan),
         ("across_s_per_gpu", math.inf),
         ("overlap", 0.99),
+        ("overlap", {}),
+        ("overlap", {0: 1.0}),
     ],
 )
 def test_a_constant_out_of_range_is_named(field, value):
