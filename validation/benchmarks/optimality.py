@@ -117,20 +117,22 @@ def rows_of(found: list[Measured]) -> Iterator[dict[str, Any]]:
     ------
     dict
         policy, instances, proved (those with a proved optimum), mean_ratio and worst_ratio (sum of completion times by
-        the best schedule found), optimal (instances with a ratio of 1), most_ratio (worst ratio to the proved bound),
+        the best schedule found), optimal (instances with a proved ratio of 1), most_ratio (worst ratio to the proved bound),
         median_s and slowest_s (seconds of a solve).
     """
     seconds = [each.wall_s for each in found]
     for name in RULES:
         ratios = np.array([each.heuristics[name] / each.objective for each in found])
+        to_bound = np.array([each.heuristics[name] / each.bound for each in found])
         yield {
             "policy": name,
             "instances": len(found),
             "proved": sum(each.proved for each in found),
             "mean_ratio": float(ratios.mean()),
             "worst_ratio": float(ratios.max()),
-            "optimal": int((ratios == 1).sum()),
-            "most_ratio": max(each.heuristics[name] / each.bound for each in found),
+            "optimal": sum(each.proved and each.heuristics[name] == each.objective for each in found),
+            "mean_to_bound": float(to_bound.mean()),
+            "worst_to_bound": float(to_bound.max()),
             "median_s": float(np.median(seconds)),
             "slowest_s": max(seconds),
         }

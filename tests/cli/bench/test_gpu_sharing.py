@@ -15,7 +15,7 @@ def test_it_prints_a_row_for_each_heuristic(capsys):
     assert list(rows) == ["sjf-bsbf", "sjf-ffs"]
     for row in rows.values():
         assert row["instances"] == row["proved"] == 5
-        assert 1 <= row["mean_ratio"] <= row["worst_ratio"] == pytest.approx(row["most_ratio"], abs=1e-6)
+        assert 1 <= row["mean_ratio"] <= row["worst_ratio"] == pytest.approx(row["worst_to_bound"], abs=1e-6)
     assert found.err == ""
 
 

@@ -29,5 +29,5 @@ def test_rows_summarise_what_was_measured():
     ]
     first, second = rows_of(found)
     assert first["policy"] == "sjf-bsbf"
-    assert (first["mean_ratio"], first["worst_ratio"], first["optimal"], first["proved"]) == (1.1, 1.2, 1, 1)
-    assert (second["mean_ratio"], second["most_ratio"], second["median_s"]) == (1.75, 2.0, 9.0)
+    assert (first["mean_ratio"], first["worst_ratio"], first["optimal"], first["proved"]) == (1.1, 1.2, 0, 1)
+    assert (second["mean_ratio"], second["worst_to_bound"], second["median_s"]) == (1.75, 2.0, 9.0)
