@@ -117,8 +117,8 @@ def rows_of(found: list[Measured]) -> Iterator[dict[str, Any]]:
     ------
     dict
         policy, instances, proved (those with a proved optimum), mean_ratio and worst_ratio (sum of completion times by
-        the best schedule found), optimal (instances with a proved ratio of 1), most_ratio (worst ratio to the proved bound),
-        median_s and slowest_s (seconds of a solve).
+        the best schedule found), optimal (instances with a proved ratio of 1), mean_to_bound and worst_to_bound (by the
+        proved bound, no less than the ratios to the optimum), median_s and slowest_s (seconds of a solve).
     """
     seconds = [each.wall_s for each in found]
     for name in RULES:
