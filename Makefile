@@ -5,7 +5,8 @@
 #   make verify-full   the long form of the tests that count: all solvers on 500 random programs of each kind and on
 #                      2,000 markets of each family, every certificate, every proof, the placement engine against
 #                      exact fractions and the fluid engine's compiled loops against its reference on 2,000 cases of
-#                      each policy; pairs of jobs that share GPUs on every backend, and groups of them
+#                      each policy; pairs of jobs that share GPUs on every backend, and groups of them;
+#                      small clusters by every backend against all schedules, and two heuristics against the optimum
 
 VENV := .venv
 EXTRAS ?= test
@@ -87,7 +88,9 @@ verify-full: $(STAMP)-all
 	$(BIN)/python -m equipoise verify theorems market stochastic window --examples 2000 --html verify.html
 	$(BIN)/python -m equipoise verify gpu-sharing --examples 5000 --html verify-sharing.html \
 	  $(if $(wildcard $(INTERFERENCE)),--interference $(INTERFERENCE))
-	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -q -n auto tests/simulation/placement/test_reference.py \
+	$(BIN)/python -m equipoise bench gpu-sharing
+	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -q -n auto tests/formulations/gpu_sharing \
+	  tests/validation/benchmarks/test_optimality.py tests/simulation/placement/test_reference.py \
 	  tests/simulation/fluid/test_compiled.py tests/simulation/fluid/test_predictions.py
 	$(BIN)/python -m equipoise backends --check all
 

@@ -10,9 +10,11 @@ from .formulations.errors import (
     UnknownOption,
     UnsupportedProblem,
 )
+from .formulations.gpu_sharing.cluster import GpuSharing
 from .formulations.gpu_sharing.group import GroupSharing
 from .formulations.gpu_sharing.pair import PairSharing
 from .formulations.gpu_sharing.plan import PairPlan, SharingPlan
+from .formulations.gpu_sharing.slot_schedule import SlotSchedule
 from .formulations.makespan.gang.problem import GangMakespan
 from .formulations.makespan.gang.schedule import GangSchedule
 from .formulations.makespan.open_shop.problem import OpenShop
@@ -63,6 +65,7 @@ __all__ = [
     "GoodputAllocation",
     "GoodputPlan",
     "GpuShares",
+    "GpuSharing",
     "GroupSharing",
     "HierarchicalFairness",
     "HistoryPoint",
@@ -89,6 +92,7 @@ __all__ = [
     "ScheduleWindow",
     "SharingPlan",
     "ShopSchedule",
+    "SlotSchedule",
     "SolveCertificate",
     "StochasticMarket",
     "StochasticPlan",

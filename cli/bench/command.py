@@ -136,6 +136,24 @@ def bench_open_shop(
     return _print_counted(open_shop_rows, as_json, **options)
 
 
+@bench_app.command("gpu-sharing")
+@deferred
+def bench_gpu_sharing(
+    count: Annotated[int, typer.Option(help="Instances.")] = 200,
+    jobs: Annotated[int, typer.Option(help="Jobs of an instance.")] = 6,
+    gpus: Annotated[int, typer.Option(help="GPUs of an instance.")] = 4,
+    seed: Annotated[int, typer.Option(help="Seed of the instances.")] = 0,
+    backend: Annotated[str, typer.Option(help="Backend that finds the optimum.")] = "highs",
+    time_limit: TimeLimit = 100.0,
+    as_json: Json = False,
+) -> int:
+    """Compare SJF-BSBF and SJF-FFS with the optimum, in slots."""
+    from ...validation.benchmarks.optimality import optimality_rows
+
+    options = {"count": count, "jobs": jobs, "gpus": gpus, "seed": seed, "backend": backend}
+    return _print_counted(optimality_rows, as_json, **options, time_limit=time_limit)
+
+
 @bench_app.command("shares")
 @deferred
 def bench_shares(

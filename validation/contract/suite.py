@@ -13,7 +13,7 @@ from ...formulations.text import columns_text, nearest_name
 from ...solvers.backend import Backend
 from ...solvers.registry import find_backend
 from ...solvers.selection import reads
-from . import formulations, limits, markets, optima, options, outcomes, sharing, windows
+from . import clusters, formulations, limits, markets, optima, options, outcomes, sharing, windows
 from .check import Check, Failure, Skip
 from .formulations import FORMULATIONS
 from .market_draws import MARKETS
@@ -243,6 +243,7 @@ _TABLE: tuple[tuple[str, Callable[[Check, Any], None], tuple[Kind, ...]], ...] =
     ("whole-markets", optima.whole_markets, (ProblemClass.MILOG,)),
     ("job-pairs", sharing.pairs, (ProblemClass.MILP,)),
     ("job-groups", sharing.groups, (ProblemClass.MILP,)),
+    ("job-clusters", clusters.clusters, (ProblemClass.MILP,)),
     ("time-limit", limits.time_limit, INTEGER),
     ("no-time-hard", limits.no_time_when_hard, INTEGER),
     ("bound-in-time", limits.bound_within_the_limit, INTEGER),

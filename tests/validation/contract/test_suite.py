@@ -534,6 +534,8 @@ CAUGHT = [
     (GivesUp, "optimal-MILP"),
     (Refuses, "optimal-MILP"),
     (Crashes, "degenerate-LP"),
+    (HasTooTightABound, "job-clusters-MILP"),
+    (ReturnsZeros, "job-clusters-MILP"),
     (BoundsWindowsTooTightly, "bounds-ScheduleWindow"),
     (WastesRounds, "optimal-ScheduleWindow"),
     *CAUGHT_IN_MARKETS,
