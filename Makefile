@@ -88,7 +88,7 @@ verify-full: $(STAMP)-all
 	$(BIN)/python -m equipoise verify theorems market stochastic window --examples 2000 --html verify.html
 	$(BIN)/python -m equipoise verify gpu-sharing --examples 5000 --html verify-sharing.html \
 	  $(if $(wildcard $(INTERFERENCE)),--interference $(INTERFERENCE))
-	$(BIN)/python -m equipoise bench gpu-sharing
+	$(BIN)/python -m equipoise bench sharing-optimum
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -q -n auto tests/formulations/gpu_sharing \
 	  tests/validation/benchmarks/test_optimality.py tests/simulation/placement/test_reference.py \
 	  tests/simulation/fluid/test_compiled.py tests/simulation/fluid/test_predictions.py

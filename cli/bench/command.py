@@ -136,9 +136,9 @@ def bench_open_shop(
     return _print_counted(open_shop_rows, as_json, **options)
 
 
-@bench_app.command("gpu-sharing")
+@bench_app.command("sharing-optimum")
 @deferred
-def bench_gpu_sharing(
+def bench_sharing_optimum(
     count: Annotated[int, typer.Option(help="Instances.")] = 200,
     jobs: Annotated[int, typer.Option(help="Jobs of an instance.")] = 6,
     gpus: Annotated[int, typer.Option(help="GPUs of an instance.")] = 4,
@@ -152,6 +152,19 @@ def bench_gpu_sharing(
 
     options = {"count": count, "jobs": jobs, "gpus": gpus, "seed": seed, "backend": backend}
     return _print_counted(optimality_rows, as_json, **options, time_limit=time_limit)
+
+
+@bench_app.command("sharing-decisions")
+@deferred
+def bench_sharing_decisions(
+    repeat: Annotated[int, typer.Option(help="Runs of each size; the least time of each call counts.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the jobs.")] = 0,
+    as_json: Json = False,
+) -> int:
+    """Time the decisions of SJF-BSBF on full clusters of 16 to 4,096 GPUs."""
+    from ...validation.benchmarks.sharing_decisions import decision_rows
+
+    return print_rows(decision_rows(repeat=repeat, seed=seed), as_json=as_json)
 
 
 @bench_app.command("shares")

@@ -1,4 +1,4 @@
-"""`equipoise bench gpu-sharing`: a row for each heuristic, beside the proved optimum."""
+"""`equipoise bench sharing-optimum`: a row for each heuristic, beside the proved optimum."""
 
 import json
 
@@ -9,7 +9,7 @@ from equipoise.cli.main import run
 
 def test_it_prints_a_row_for_each_heuristic(capsys):
     arguments = ["--count", "5", "--jobs", "4", "--gpus", "2", "--seed", "3", "--json"]
-    assert run(["bench", "gpu-sharing", *arguments]) == 0
+    assert run(["bench", "sharing-optimum", *arguments]) == 0
     found = capsys.readouterr()
     rows = {row["policy"]: row for row in json.loads(found.out)}
     assert list(rows) == ["sjf-bsbf", "sjf-ffs"]
@@ -29,5 +29,5 @@ def test_it_prints_a_row_for_each_heuristic(capsys):
     ],
 )
 def test_wrong_arguments_are_named(arguments, code, words, capsys):
-    assert run(["bench", "gpu-sharing", *arguments]) == code
+    assert run(["bench", "sharing-optimum", *arguments]) == code
     assert words in capsys.readouterr().err
