@@ -236,15 +236,14 @@ class PairSettings:
     def _settings(self, parts: list[tuple[Running, float, float]], beside: int) -> Iterator[Setting]:
         """Yield the settings that fit the memory and may gain, without those that are no better than an earlier one."""
         running, left_gb = self._running[beside]
-        best = dict[tuple[float, float], float]()
-        for run, needed_gb, factor in parts:
-            if needed_gb > left_gb:
-                continue
-            if self.rule is None:
-                yield Setting(run.sub_batch, 1.0, 1.0, 1.0)
-                return
-            ratio = self.state.interference.ratio
-            x, y = float(ratio(running, [run])), float(ratio(run, [running]))
+        fitting = [(run, factor) for run, needed_gb, factor in parts if needed_gb <= left_gb]
+        if self.rule is None:
+            if fitting:
+                yield Setting(fitting[0][0].sub_batch, 1.0, 1.0, 1.0)
+            return
+        best, ratio, other = dict[tuple[float, float], float](), self.state.interference.ratio, [running]
+        for run, factor in fitting:
+            x, y = float(ratio(running, [run])), float(ratio(run, other))
             if factor < best.get((x, y), np.inf) and (self.rule == "pair" or shares_at_once(0.0, 1.0, x, y)):
                 best[x, y] = factor
                 gpus = (running.gpus, run.gpus) if self.counts_waiting else ()

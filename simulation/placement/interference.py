@@ -108,6 +108,8 @@ class PairTable:
     def ratio(self, mine: Running, others: Sequence[Running]) -> float:
         """Return the largest ratio of the job beside each of the others; InvalidInput names a pair without one."""
         name = self._name(mine)
+        if len(others) == 1:  # the usual case, of which policies ask thousands
+            return self._pair_ratio(name, self._name(others[0]))
         return max([self._pair_ratio(name, self._name(other)) for other in others])
 
     def missing(self, trace: Trace) -> tuple[tuple[str, str], ...]:
@@ -126,9 +128,10 @@ class PairTable:
 
     def _name(self, run: Running) -> str:
         key = run.model, run.batch_size
-        if key not in self._written:
-            self._written[key] = self._table_name(*key)
-        return self._written[key]
+        name = self._written.get(key)
+        if name is None:
+            name = self._written[key] = self._table_name(*key)
+        return name
 
     def _table_name(self, model: str, batch_size: int) -> str:
         named, alone = table_names(model, batch_size)
