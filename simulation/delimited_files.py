@@ -34,6 +34,10 @@ class Row:
         """Return a cell as a whole number of at least `minimum`."""
         return int(self._checked(column, int, "must be a whole number", as_integer, minimum=minimum))
 
+    def optional_integer(self, column: str, minimum: int) -> int | None:
+        """Return a cell as `integer` does; None if it is empty or the table has no such column."""
+        return self.integer(column, minimum) if self.cells.get(column) else None
+
     def real(self, column: str, *, minimum: float | None = None, above: float | None = None) -> float:
         """Return a cell as a finite number, at least `minimum` and greater than `above`."""
         return float(self._checked(column, float, "must be a number", as_real, minimum=minimum, above=above))

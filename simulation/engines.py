@@ -71,13 +71,13 @@ class Engine:
     sentence : str
         Template of the phrase by which a page states the rules, such as "in rounds of {rules.round_s:g} s".
     headlines : tuple of Headline
-        Columns of a comparison.
+        Columns of a comparison; one whose metric no result has is left out.
     job_columns : tuple of (str, str)
         Columns of `SimulationResult.jobs` that only this engine has and a page shows, with their headings.
     job_fields : tuple of str
         Columns of `SimulationResult.jobs` that `--per-job` adds to those of all engines.
     options : tuple of str
-        Options of the command line that only this engine takes, such as "--machines".
+        Options of the command line that not every engine takes, such as "--machines".
     """
 
     name: str
@@ -139,8 +139,9 @@ _OWN = (
         rules="FluidRules",
         sentence="with {rules.preemption_s:g} s for a preemption",
         headlines=(
-            *HEADLINES,
+            *(headline for headline in HEADLINES if headline.metric != "solve_s"),  # compiled loops decide
             Headline("avg_unfairness", "unfairness", "{:.2f}"),
+            Headline("avg_error_pct", "error %", "{:.1f}", relative=False),
             Headline("preemptions", "preemptions", "{:,.0f}", less_is_better=None, relative=False),
         ),
         job_columns=(
@@ -150,7 +151,7 @@ _OWN = (
             ("preemptions", "preemptions"),
         ),
         job_fields=("predicted_end_s", "bound_s", "error_pct", "unfairness", "preemptions"),
-        options=("--speedups",),
+        options=("--speedups", "--machines", "--gpus-per-machine"),
     ),
 )
 

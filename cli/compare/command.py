@@ -225,7 +225,7 @@ def _print_table(comparison: Comparison) -> None:
     out.print(Text(f"{head}; in brackets, relative to {comparison.base}", style="bold"), soft_wrap=True)
     table = new_table()
     table.add_column("policy")
-    for headline in config.engine.headlines:
+    for headline in comparison.headlines:
         table.add_column(headline.title, justify="right")
     for label, cells in table_rows(comparison).items():
         table.add_row(Text(label), *(Text(text, style="bold green" if best else "") for text, best in cells))

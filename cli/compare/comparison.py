@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ...formulations.errors import EquipoiseError
+from ...simulation.engines import Headline
 from ..json_text import json_value
 from ..simulate.config import SimulationConfig
 from ..simulate.policy_spec import REFERENCE, PolicySpec
@@ -41,6 +42,12 @@ class Comparison:
         return {label: outcome for label, outcome in self.outcomes.items() if isinstance(outcome, EquipoiseError)}
 
     @property
+    def headlines(self) -> list[Headline]:
+        """The columns whose metrics the finished runs have."""
+        runs = self.finished.values()
+        return [each for each in self.config.engine.headlines if any(each.metric in run.result.metrics for run in runs)]
+
+    @property
     def base(self) -> str:
         """The label that the others are compared with: the first Shockwave that finished, else the first policy."""
         own = [label for label, run in self.finished.items() if run.spec.name == REFERENCE]
@@ -71,7 +78,7 @@ def table_rows(comparison: Comparison) -> dict[str, list[tuple[str, bool]]]:
     """Return for each policy its cells as (text, whether it is the column's best)."""
     finished = comparison.finished
     rows: dict[str, list[tuple[str, bool]]] = {label: [] for label in finished}
-    for headline in comparison.config.engine.headlines:
+    for headline in comparison.headlines:
         values = {label: json_value(float(run.result.metrics[headline.metric])) for label, run in finished.items()}
         known = [value for value in values.values() if value is not None]
         best = (min if headline.less_is_better else max)(known, default=None)

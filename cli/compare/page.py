@@ -51,7 +51,7 @@ def _missing(comparison: Comparison) -> str:
 
 
 def _table(comparison: Comparison) -> dict[str, Any]:
-    titles = [headline.title for headline in comparison.config.engine.headlines]
+    titles = [headline.title for headline in comparison.headlines]
     rows = [
         [label, *((text, "good") if best else text for text, best in cells)]
         for label, cells in table_rows(comparison).items()

@@ -111,7 +111,9 @@ def read_config(
     for option, count in (("--jobs", jobs), ("--split-gpus", split_gpus)):
         if count is not None:
             as_integer(option, count, minimum=1)
-    known: Profiles | Mapping[str, Profiles] = _profiles(profiles, cluster, amounts)
+    # Under an engine that divides GPUs, GPU types name speedups, not profiles.
+    typed = widest if divides_gpus(engine) else amounts
+    known: Profiles | Mapping[str, Profiles] = _profiles(profiles, cluster, typed)
     first = known if not isinstance(known, Mapping) else next(iter(known.values()))
     profiles_name = profiles or BUILTIN
     # Read once, each for its engine: the files of models and of speedups.

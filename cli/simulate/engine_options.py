@@ -1,4 +1,4 @@
-"""Options of one engine alone: which engine they choose, and what they make of the cluster and the speeds."""
+"""Options that not every engine takes: which engine they choose, and what they make of the cluster and the speeds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DEFAULT_GPUS = "32"
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
-    """Options of one engine alone as given; None where left out."""
+    """Options that not every engine takes, as given; None where left out."""
 
     machines: int | None = None
     gpus_per_machine: int | None = None
@@ -48,9 +48,9 @@ class EngineOptions:
         return {f"--{name.replace('_', '-')}": value for name, value in vars(self).items() if value is not None}
 
     def engine(self, name: str | None) -> str | None:
-        """Return the engine: the named one, or the only one that takes all options given; None if none is given.
+        """Return the engine: the named one, or the first that takes all options given; None if none is given.
 
-        CommandError if there is no such engine, or it does not take an option; InvalidInput if several take all.
+        CommandError if there is no such engine, or it does not take an option.
         """
         if name is not None and name not in ENGINES:
             raise CommandError(f"--engine {name}: unknown", f"the engines are {', '.join(ENGINES)}.")
@@ -63,11 +63,7 @@ class EngineOptions:
             takers = [engine.name for engine in ENGINES.values() if set(given) <= set(engine.options)]
             if not takers:
                 raise CommandError(f"{', '.join(given)}: no engine takes all of these options", "leave some out.")
-            if len(takers) > 1:
-                option, value = next(iter(given.items()))
-                why = f"an option of the engines {', '.join(takers)}: --engine chooses one"
-                raise InvalidInput(option, value, why)
-            (name,) = takers
+            name = takers[0]
         return name
 
     def check(self, engine: str) -> None:
@@ -183,4 +179,4 @@ def divides_gpus(engine: str) -> bool:
 
 
 def _one_type() -> CommandError:
-    return CommandError("--gpus with types: the placement engine takes GPUs of one type", "give a number.")
+    return CommandError("--gpus with types: this engine takes GPUs of one type", "give a number.")

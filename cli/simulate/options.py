@@ -38,7 +38,7 @@ Rules = Annotated[
     str | None, typer.Option(metavar="KEY=VALUE,...", help="Rules of the engine, such as round_s=120,restart_s=20.")
 ]
 Sort = Annotated[bool, typer.Option("--sort", help="Put the jobs of TRACE in order of arrival.")]
-Machines = Annotated[int | None, typer.Option(metavar="N", help="Machines, in the placement engine.")]
+Machines = Annotated[int | None, typer.Option(metavar="N", help="Machines, in the placement and fluid engines.")]
 GpusPerMachine = Annotated[int | None, typer.Option(metavar="N", help="GPUs of each machine.")]
 Racks = Annotated[int | None, typer.Option(metavar="N", help="Racks of equally many machines.")]
 SpeedsName = Annotated[

@@ -35,7 +35,8 @@ def read_argument(option: str, value: Any, kind: str) -> Any:
         Annotation of the option. If it allows a Sequence, the value is numbers separated by "/", or a CSV file with a
         column named as the option. If it allows a Mapping, it is "NAME:NUMBER" separated by "/", or a CSV file with
         the names in its first column and the numbers in the column named as the option. If it is a Collection of str,
-        the value is names separated by "/". Values of all other options, and None, remain as they are.
+        the value is names separated by "/". Values of all other options, None, and a number that the annotation allows,
+        remain as they are.
 
     Raises
     ------
@@ -45,6 +46,8 @@ def read_argument(option: str, value: Any, kind: str) -> Any:
     if value is not None and "Collection[str]" in kind:
         return [name.strip() for name in str(value).split("/")]
     if value is None or not ("Mapping[" in kind or "Sequence[" in kind):
+        return value
+    if kind.startswith("float |") and type(value) in (int, float):
         return value
     text, mapping = str(value), "Mapping[" in kind
     found = _mapping(option, text) if mapping else _sequence(text)

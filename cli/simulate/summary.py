@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.text import duration_text
+from ...simulation.engines import HEADLINES
 from ..console import console, new_table, printable, usage_bars
 from .config import SimulationConfig
 from .run import FinishedRun, by_gpus, job_rows
@@ -39,6 +40,8 @@ def print_summary(config: SimulationConfig, run: FinishedRun, *, per_job: bool) 
         "policy": solves_text(metrics, result.solves),
         "run": f"{run.wall_s:.2f} s, seed {config.seed}",
     }
+    own = [headline for headline in config.engine.headlines if headline not in HEADLINES]
+    lines |= {each.title: each.form.format(metrics[each.metric]) for each in own if each.metric in metrics}
     if config.split_gpus is not None:
         titles = {"more": f"> {config.split_gpus} GPUs", "at_most": f"<= {config.split_gpus} GPUs"}
         for name, some in by_gpus(result, config.split_gpus).items():

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from numbers import Rational
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +28,8 @@ _SUM_SLACK = Fraction(1, 1000)
 #: Rules by which thresholds follow from sizes.
 THRESHOLD_RULES = ("exact", "artifact")
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, kw_only=True)
 class WfqConfig:
@@ -36,9 +40,9 @@ class WfqConfig:
     thresholds : sequence of float, length Q
         Largest size of each queue, in seconds on one GPU, ascending; the last one is infinite. A job joins the first
         queue whose threshold is at least its size.
-    weights : sequence of Fraction, Decimal, int, str or float, length Q
-        Positive weights of the queues, which add up to 1 within 0.001. They are kept exactly; text such as "1/3" or
-        "0.25" is read as written, and a float as it is printed.
+    weights : sequence of Fraction, Decimal, int, str or float, length Q, or mapping of str to such sequences
+        Positive weights of the queues, which add up to 1 within 0.001; or the weights on each GPU type. They are kept
+        exactly; text such as "1/3" or "0.25" is read as written, and a float as it is printed.
     zeta : float
         Least speedup per GPU (zeta_min), within [0, 1]: a job is first given only so many GPUs that s(g)/g stays at
         least zeta; 0 caps nothing.
@@ -57,19 +61,21 @@ class WfqConfig:
     (0, 1)
     >>> config.cap_levels
     (0.5, 0.25, 0.0)
+    >>> by_type = {"v100": ["0.9", "0.1"], "k80": ["0.5", "0.5"]}
+    >>> WfqConfig(thresholds=[1000.0, float("inf")], weights=by_type).weights_of("v100")
+    (Fraction(9, 10), Fraction(1, 10))
     """
 
     thresholds: Sequence[float]
-    weights: Sequence[Fraction]
+    # A mapping has no hash.
+    weights: Sequence[Fraction] | Mapping[str, Sequence[Fraction]] = field(hash=False)
     zeta: float = 0.0
     delta: float = 0.1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "thresholds", _thresholds(self.thresholds))
-        object.__setattr__(self, "weights", _weights(self.weights))
-        if len(self.weights) != len(self.thresholds):
-            why = f"there are {len(self.thresholds)} thresholds"
-            raise InvalidInput("weights", f"{len(self.weights)} values", why)
+        weights = each_type("weights", self.weights, partial(_weights, self.queues))
+        object.__setattr__(self, "weights", MappingProxyType(weights) if isinstance(weights, Mapping) else weights)
         store_checked(self, as_real, "zeta", minimum=0.0, maximum=1.0)
         store_checked(self, as_real, "delta", above=0.0)
         if self.zeta / self.delta > 1e4:
@@ -78,7 +84,32 @@ class WfqConfig:
     @property
     def queues(self) -> int:
         """Number of queues (Q)."""
-        return len(self.weights)
+        return len(self.thresholds)
+
+    @property
+    def gpu_types(self) -> tuple[str, ...]:
+        """GPU types that have weights of their own; none if the weights are those of all types."""
+        return tuple(self.weights) if isinstance(self.weights, Mapping) else ()
+
+    def weights_of(self, gpu_type: str | None = None) -> tuple[Fraction, ...]:
+        """Return the weights of the queues on a GPU type, by default on the only type of a cluster.
+
+        Raises
+        ------
+        InvalidInput
+            If the configuration has weights by type, and none of this one; by default, if it names several types.
+        """
+        if not isinstance(self.weights, Mapping):
+            return tuple(self.weights)
+        if gpu_type is None and len(self.weights) == 1:
+            (gpu_type,) = self.weights
+        if gpu_type is None or gpu_type not in self.weights:
+            raise InvalidInput("gpu_type", gpu_type, f"there are weights of GPU types {', '.join(self.weights)}")
+        return tuple(self.weights[gpu_type])
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # A mapping proxy cannot be pickled.
+        return WfqConfig.from_json, (self.to_json(),)
 
     @property
     def cap_levels(self) -> tuple[float, ...]:
@@ -98,7 +129,7 @@ class WfqConfig:
         sizes_s: ArrayLike,
         *,
         variation: float,
-        decay: float,
+        decay: float | Mapping[str, float],
         zeta: float = 0.0,
         delta: float = 0.1,
         thresholds: str = "exact",
@@ -111,8 +142,9 @@ class WfqConfig:
             Sizes of jobs, in seconds on one GPU.
         variation : float
             Greatest squared coefficient of variation of the sizes of a queue (T), positive.
-        decay : float
-            Weight decay (W): the weight of queue i is proportional to exp(-W i), rounded to three decimals.
+        decay : float or mapping of str to float
+            Weight decay (W), or that of each GPU type: the weight of queue i is proportional to exp(-W i), rounded to
+            three decimals.
         zeta, delta : float
             As above.
         thresholds : {"exact", "artifact"}
@@ -124,24 +156,14 @@ class WfqConfig:
             If a parameter is out of range, or a weight rounds to zero.
         """
         found = thresholds_of(sizes_s, variation=variation, rule=thresholds)
-        decay = as_real("decay", decay)
-        # Shifted to the largest exponent, so that none overflows.
-        largest = max(0.0, -decay * (len(found) - 1))
-        raw = [math.exp(-decay * queue - largest) for queue in range(len(found))]
-        total = sum(raw)
-        rounded = [Fraction(round(1000.0 * each / total), 1000) for each in raw]
-        for queue, weight in enumerate(rounded):
-            if weight == 0:
-                why = f"gives queue {queue} of {len(found)} a weight below 0.0005"
-                raise InvalidInput("decay", decay, why)
-        whole = sum(rounded)
-        return cls(thresholds=found, weights=[weight / whole for weight in rounded], zeta=zeta, delta=delta)
+        weights = each_type("decay", decay, partial(_rounded_weights, len(found)))
+        return cls(thresholds=found, weights=weights, zeta=zeta, delta=delta)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the configuration as JSON, and write it to `path` if one is given."""
         content = {
             "thresholds": ["inf" if math.isinf(each) else each for each in self.thresholds],
-            "weights": [str(weight) for weight in self.weights],
+            "weights": each_type("weights", self.weights, lambda _, weights: [str(weight) for weight in weights]),
             "zeta": self.zeta,
             "delta": self.delta,
         }
@@ -232,6 +254,39 @@ def thresholds_of(sizes_s: ArrayLike, *, variation: float, rule: str = "exact") 
     return (*found, math.inf)
 
 
+def as_wfq_config(name: str, value: Any) -> WfqConfig:
+    """Return a configuration, or the one in the file at this path; InvalidInput for a bad type or file."""
+    if isinstance(value, str | os.PathLike):
+        return WfqConfig.read(value)
+    if not isinstance(value, WfqConfig):
+        raise InvalidInput(name, type(value).__name__, "must be a WfqConfig or the path of its file")
+    return value
+
+
+def decayed(queues: int, decay: float) -> Floats:
+    """Return weights proportional to exp(-decay i) for the queues i = 0, 1, ..., the largest 1, shape (queues,)."""
+    exponents = -decay * np.arange(queues)
+    return np.asarray(np.exp(exponents - exponents.max()))
+
+
+def each_type(name: str, given: Any, check: Callable[[str, Any], T]) -> T | dict[str, T]:
+    """Return `check(name, given)`; for a mapping by GPU type, that of each value, named such as "weights[v100]".
+
+    Raises
+    ------
+    InvalidInput
+        If the mapping is empty or a key is no name, and whatever the check raises.
+    """
+    if not isinstance(given, Mapping):
+        return check(name, given)
+    if not given:
+        raise InvalidInput(name, "{}", "must name at least one GPU type")
+    for gpu_type in given:
+        if not isinstance(gpu_type, str) or not gpu_type:
+            raise InvalidInput(name, gpu_type, "a GPU type must have a name")
+    return {gpu_type: check(f"{name}[{gpu_type}]", value) for gpu_type, value in given.items()}
+
+
 def _thresholds(values: Any) -> tuple[float, ...]:
     if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or not len(values):
         raise InvalidInput("thresholds", values, "must be a sequence of numbers, the last one infinite")
@@ -243,21 +298,34 @@ def _thresholds(values: Any) -> tuple[float, ...]:
     return (*finite.tolist(), math.inf)
 
 
-def _weights(values: Any) -> tuple[Fraction, ...]:
+def _weights(queues: int, name: str, values: Any) -> tuple[Fraction, ...]:
     if isinstance(values, str | Mapping) or not isinstance(values, Sequence | np.ndarray) or not len(values):
-        raise InvalidInput("weights", values, "must be a sequence of numbers")
+        raise InvalidInput(name, values, "must be a sequence of numbers")
     found = []
     for index, value in enumerate(values):
         if isinstance(value, bool) or not isinstance(value, str | Rational | Decimal | float | np.number):
-            raise InvalidInput("weights", value, "must be a number", index=index)
+            raise InvalidInput(name, value, "must be a number", index=index)
         try:
             weight = Fraction(value) if isinstance(value, Rational | Decimal) else Fraction(str(value))
         except (ValueError, ZeroDivisionError, OverflowError):
-            raise InvalidInput("weights", value, 'must be a number such as 0.25 or "1/4"', index=index) from None
+            raise InvalidInput(name, value, 'must be a number such as 0.25 or "1/4"', index=index) from None
         if weight <= 0:
-            raise InvalidInput("weights", value, "must be greater than 0", index=index)
+            raise InvalidInput(name, value, "must be greater than 0", index=index)
         found.append(weight)
     total = sum(found, Fraction(0))
     if abs(total - 1) > _SUM_SLACK:
-        raise InvalidInput("weights", float(total), "must add up to 1")
+        raise InvalidInput(name, float(total), "must add up to 1")
+    if len(found) != queues:
+        raise InvalidInput(name, f"{len(found)} values", f"there are {queues} thresholds")
     return tuple(found)
+
+
+def _rounded_weights(queues: int, name: str, decay: Any) -> list[Fraction]:
+    """Return the weights of a decay, each rounded to three decimals and divided by their sum."""
+    decay = as_real(name, decay)
+    raw = decayed(queues, decay).tolist()
+    rounded = [Fraction(round(1000.0 * each / sum(raw)), 1000) for each in raw]
+    for queue, weight in enumerate(rounded):
+        if weight == 0:
+            raise InvalidInput(name, decay, f"gives queue {queue} of {queues} a weight below 0.0005")
+    return [weight / sum(rounded) for weight in rounded]

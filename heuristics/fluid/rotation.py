@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from ...simulation.fluid.policy import Turns
+
 # Shares of a turn that differ by no more end at one time, and fractions of no more count as none.
 _SAME = 1e-9
 # Fractions that miss a whole GPU by no more make it up.
@@ -56,6 +58,10 @@ class Rotation:
             if self._left[gpu] <= _SAME:
                 self._places[gpu] = (self._places[gpu] + 1) % len(self._circle)
                 self._left[gpu] = self._circle[self._places[gpu]][1]
+
+    def present(self) -> Turns:
+        """Return the turns as they stand."""
+        return Turns(dict(self._whole), list(self._circle), list(self._places), list(self._left))
 
     def gpus(self) -> dict[int, float]:
         """Return the present GPUs of each job, in the order of the shares."""

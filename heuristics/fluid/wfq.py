@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from ...formulations.checks import as_flag, as_real, store_checked
 from ...formulations.errors import InvalidInput
-from ...formulations.search.wfq_config import WfqConfig
+from ...formulations.search.wfq_config import WfqConfig, as_wfq_config
 from ...simulation.fluid.job import FluidJob
 from ...simulation.fluid.policy import FluidCode, FluidRule
 from ...simulation.fluid.state import FluidState
@@ -61,7 +61,7 @@ class WfqPolicy:
     ----------
     config : WfqConfig, path or str
         Configuration, or the file that holds it; see `WfqConfig.read`. By default one queue without a cap, which is
-        elastic FIFO.
+        elastic FIFO. Weights by GPU type must be those of one type, the cluster's, whatever its name.
     integral : bool
         Whether each job keeps the whole part of its GPUs, and the fractions take turns on whole GPUs.
     quantum_s : float
@@ -83,13 +83,13 @@ class WfqPolicy:
     def __post_init__(self) -> None:
         if self.config is None:
             self.config = WfqConfig(thresholds=[math.inf], weights=[Fraction(1)])
-        elif isinstance(self.config, str | Path):
-            self.config = WfqConfig.read(self.config)
-        elif not isinstance(self.config, WfqConfig):
-            raise InvalidInput("config", type(self.config).__name__, "must be a WfqConfig or the path of its file")
+        self._config = self.config = as_wfq_config("config", self.config)
+        if len(self._config.gpu_types) > 1:
+            why = "has weights of several GPU types, and the fluid engine has one"
+            raise InvalidInput("config", ", ".join(self._config.gpu_types), why)
+        self._weights, self._levels = self._config.weights_of(), self._config.cap_levels
         store_checked(self, as_flag, "integral")
         store_checked(self, as_real, "quantum_s", above=0.0)
-        self._config, self._levels = self.config, self.config.cap_levels
 
     @property
     def rule(self) -> FluidRule:
@@ -98,8 +98,9 @@ class WfqPolicy:
             code=FluidCode.WFQ_INTEGRAL if self.integral else FluidCode.WFQ,
             timer_s=self.quantum_s if self.integral else math.inf,
             thresholds=tuple(self._config.thresholds),
-            weights=tuple(self._config.weights),
+            weights=self._weights,
             caps=self._levels,
+            turns=self._turns.present() if self.integral else None,
         )
 
     def allocate(self, state: FluidState) -> Mapping[int, float]:
@@ -121,7 +122,7 @@ class WfqPolicy:
         queues = self._queues(state.jobs)
         demands = [sum(job.max_gpus for job in jobs) for jobs in queues]
         shares = dict.fromkeys((job.trace_index for job in state.jobs), 0.0)
-        for jobs, gpus in zip(queues, queue_gpus(state.gpus, self._config.weights, demands), strict=True):
+        for jobs, gpus in zip(queues, queue_gpus(state.gpus, self._weights, demands), strict=True):
             self._serve(jobs, float(gpus), shares)
         return shares
 
@@ -134,7 +135,7 @@ class WfqPolicy:
         """
         queue = self._config.queue_of(job.size_s)
         ahead = [each for each in self._queues(state.jobs)[queue] if each.rank <= job.rank]
-        share = float(self._config.weights[queue] * state.gpus)
+        share = float(self._weights[queue] * state.gpus)
         if self.integral:
             return math.nan
         return guaranteed_end_s(state, ahead, share if share > NONE_GPUS else 0.0, self._config.zeta)

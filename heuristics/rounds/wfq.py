@@ -1,16 +1,21 @@
-"""Policy of weighted fair queues by size (PCS) on the rounds engine, with one weight decay per GPU type."""
+"""Policy of weighted fair queues by size (PCS) on the rounds engine, with weights by GPU type."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ...formulations.arrays import Floats, Indices
+from ...formulations.arrays import Indices
 from ...formulations.checks import as_real, as_reals, refuse
 from ...formulations.errors import InvalidInput
+from ...formulations.search.wfq_config import WfqConfig, as_wfq_config, decayed, each_type
 from ...formulations.shares.hierarchical_fairness import HierarchicalFairness
 from ...simulation.rounds.policy import RoundJob, RoundState
 from .equal_share import usable_rates
@@ -21,10 +26,10 @@ LARGEST_DECAY = 30.0
 
 
 def size_gpu_s(job: RoundJob) -> float:
-    """Return the size of a job: the seconds that it runs on its fastest GPU type, times its GPUs.
+    """Return the size of a job in GPU-seconds: the seconds that it runs on its fastest GPU type, times its GPUs.
 
-    This is the time on one GPU that PCS's sizes are, if a job is as fast on each GPU of its gang as on one alone. The
-    engine has rates of whole gangs only.
+    This is the time on one GPU that the sizes of `WfqConfig` are, if a job is as fast on each GPU of its gang as on one
+    alone, and more if it is slower. The engine has rates of whole gangs only.
     """
     return job.total_steps / float(job.rates.max()) * job.gpus
 
@@ -35,73 +40,92 @@ class WfqPolicy(SolvedShares):
 
     Parameters
     ----------
-    thresholds : float or sequence of float
-        Largest size of each queue but the last, in GPU-seconds (`size_gpu_s`), ascending. A job joins the first queue
-        whose threshold is at least its size, and stays there. The last queue has no threshold; an infinite one may be
-        given. Without thresholds there is one queue.
-    decay : float or mapping of str to float
+    config : WfqConfig, path or str, optional
+        Configuration, or the file that holds it; see `WfqConfig.read`. Its thresholds apply to `size_gpu_s`, and its
+        weights, if they are by type, name the types of the cluster. It has zeta 0. Without it the other two options
+        make one.
+    thresholds : float or sequence of float, optional
+        Largest size of each queue but the last, ascending. A job joins the first queue whose threshold is at least its
+        size, and stays there. The last queue has no threshold; an infinite one may be given. By default there is one
+        queue.
+    decay : float or mapping of str to float, optional
         Weight decay (W), or that of each GPU type: the weight of queue i is proportional to exp(-W i). With a positive
-        decay small jobs have more weight, with a negative one large jobs.
+        decay small jobs have more weight, with a negative one large jobs. By default all queues have equal weights.
     interval_s, backend, rel_gap, time_limit
         See `SolvedShares`.
+
+    Raises
+    ------
+    InvalidInput
+        If an option is out of range, `config` is given beside `thresholds` or `decay`, or caps demands; in a run, if
+        the weights are not those of the cluster's types.
 
     Notes
     -----
     A. Bin Faisal et al., PCS, OSDI 2024, Sections 4 and 6. The shares are those of `HierarchicalFairness`; jobs have
-    fixed gangs, so PCS's cap on their demands (zeta) does not apply.
+    fixed gangs, so that PCS's cap on their demands (zeta) cannot apply.
     """
 
-    thresholds: float | Sequence[float] = ()
-    decay: float | Mapping[str, float] = 0.0
+    config: WfqConfig | str | Path | None = None
+    thresholds: float | Sequence[float] | None = None
+    decay: float | Mapping[str, float] | None = None
     name: str = field(default="wfq", init=False)
     _queue_of: dict[str | int, int] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._limits = _limits(self.thresholds)
-        by_type = self.decay if isinstance(self.decay, Mapping) else {"": self.decay}
-        for gpu_type, decay in by_type.items():
-            name = f"decay[{gpu_type!r}]" if gpu_type else "decay"
-            as_real(name, decay, minimum=-LARGEST_DECAY, maximum=LARGEST_DECAY)
-            refuse(name, np.asarray(self._weights(decay) == 0.0).any(), np.asarray(decay), "a weight would be 0")
+        if self.config is None:
+            self._config = _configured(self.thresholds, self.decay)
+            return
+        for name in ("thresholds", "decay"):
+            if getattr(self, name) is not None:
+                raise InvalidInput(name, getattr(self, name), "not beside config, which has thresholds and weights")
+        self._config = self.config = as_wfq_config("config", self.config)
+        if self._config.zeta > 0.0:
+            why = "must be 0: jobs of the rounds engine run on all of their GPUs, and demands cannot be capped"
+            raise InvalidInput("config.zeta", self._config.zeta, why)
 
     def problem(self, state: RoundState) -> HierarchicalFairness:
         """Return the problem of the jobs present, in the order of their arrival."""
+        self._check_types(state.gpu_types)
         return HierarchicalFairness(
             rates=usable_rates(state),
             gang_gpus=state.gang_gpus,
             gpus=state.gpus,
             queue=self.queues(state),
-            weights=np.column_stack([self._weights(self._decay_of(gpu_type)) for gpu_type in state.gpu_types]),
+            weights=np.column_stack([np.array(self._config.weights_of(each), float) for each in state.gpu_types]),
         )
 
     def queues(self, state: RoundState) -> Indices:
         """Return the queue of each job present, shape (m,), by its size when the policy first saw it."""
         for job in state.jobs:
             if job.id not in self._queue_of:
-                self._queue_of[job.id] = int(np.searchsorted(self._limits, size_gpu_s(job)))
+                self._queue_of[job.id] = self._config.queue_of(size_gpu_s(job))
         self._queue_of = {job.id: self._queue_of[job.id] for job in state.jobs}
         return np.array([self._queue_of[job.id] for job in state.jobs], dtype=np.int64)
 
-    def _decay_of(self, gpu_type: str) -> float:
-        if not isinstance(self.decay, Mapping):
-            return self.decay
-        if gpu_type not in self.decay:
-            raise InvalidInput("decay", self.decay, f"has no decay of GPU type {gpu_type!r}")
-        return self.decay[gpu_type]
-
-    def _weights(self, decay: float) -> Floats:
-        """Return the weights of all queues, which add up to 1."""
-        exponents = -decay * np.arange(len(self._limits) + 1)
-        weights = np.exp(exponents - exponents.max())
-        return np.asarray(weights / weights.sum())
+    def _check_types(self, gpu_types: Sequence[str]) -> None:
+        """Raise InvalidInput if the weights are by type, and not those of the cluster's types."""
+        named = self._config.gpu_types
+        if named and set(named) != set(gpu_types):
+            option = "decay" if self.config is None else "config"
+            why = f"must be for the GPU types of the cluster, which are {', '.join(gpu_types)}"
+            raise InvalidInput(option, ", ".join(named), why)
 
 
-def _limits(thresholds: float | Sequence[float]) -> Floats:
-    """Return the finite thresholds, checked."""
-    given = [thresholds] if isinstance(thresholds, int | float) else thresholds
+def _configured(thresholds: float | Sequence[float] | None, decay: float | Mapping[str, float] | None) -> WfqConfig:
+    """Return the configuration of these options."""
+    given: Any = () if thresholds is None else [thresholds] if isinstance(thresholds, int | float) else thresholds
     if isinstance(given, Sequence | np.ndarray) and len(given) and given[-1] == math.inf:
         given = given[:-1]
     limits = as_reals("thresholds", given, above=0.0, empty=True)
-    refuse("thresholds", np.diff(limits, prepend=0.0) <= 0.0, limits, "thresholds must ascend")
-    return limits
+    weights = each_type("decay", 0.0 if decay is None else decay, partial(_weights, len(limits) + 1))
+    return WfqConfig(thresholds=[*limits, math.inf], weights=weights)
+
+
+def _weights(queues: int, name: str, decay: Any) -> list[Fraction]:
+    """Return the weights of a decay, which add up to 1 and are not rounded."""
+    raw = decayed(queues, as_real(name, decay, minimum=-LARGEST_DECAY, maximum=LARGEST_DECAY))
+    weights = raw / raw.sum()
+    refuse(name, np.asarray((weights == 0.0).any()), np.asarray(decay), "a weight would be 0")
+    return [Fraction(each) for each in weights.tolist()]

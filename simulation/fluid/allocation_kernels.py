@@ -196,43 +196,55 @@ def tournament(jobs: Any, order: Any, queues: Any, state: Any, table: Any, chose
 
 
 @compiled()
-def worst_first(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any, places: Any, wide: Any) -> int:
-    """Give the job of the largest ratio of time to fair time its maximum demand, or what is left; then the next."""
+def worst_first(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any) -> int:
+    """Give the job of the largest ratio of time to fair time its maximum demand, or what is left; then the next.
+
+    Jobs stay in descending order of their ratios `key`, ties by arrival, so that little is to be sorted. `a`, `b` and
+    `c` are the age, the work left and the fair time.
+    """
     engine = state[0]
-    head, rest, count = queues[0].head, engine.gpus, 0
-    waiting = queues[0].tail - head
-    # Columns of their own: the scans below read them again and again.
-    ratios, ages_s, left_s, fair_s = np.empty(waiting), np.empty(waiting), np.empty(waiting), np.empty(waiting)
-    demands, several = np.empty(waiting, np.int64), 0
-    for place in range(waiting):
-        places[place] = order[0, head + place]
-        job = jobs[places[place]]
-        demands[place] = job.max_gpus
-        if job.max_gpus > 1:
-            wide[several] = place
-            several += 1
+    head, tail, rest, count, widest = queues[0].head, queues[0].tail, engine.gpus, 0, 1
+    for place in range(head, tail):
+        index = order[0, place]
+        job = jobs[index]
+        demand = min(rest, job.max_gpus)
+        widest = max(widest, demand)
         contention = (engine.seen - job.seen) / (engine.events - job.events)
-        fair_s[place] = job.estimate_s / min(engine.gpus / contention, float(job.max_gpus))
-        ages_s[place] = (engine.now - job.arrival) / engine.ticks_per_s
-        left_s[place] = job.work_s * job.factor
-        ratios[place] = (ages_s[place] + left_s[place] / min(rest, job.max_gpus)) / fair_s[place]
-    while count < waiting:
-        worst, largest = 0, -np.inf
-        for place in range(waiting):
-            if ratios[place] > largest:
-                worst, largest = place, ratios[place]
-        index, given = places[worst], min(rest, demands[worst])
-        jobs[index].given = given
+        job.a, job.b = (engine.now - job.arrival) / engine.ticks_per_s, job.work_s * job.factor
+        job.c = job.estimate_s / min(engine.gpus / contention, float(job.max_gpus))
+        ratio = (job.a + job.b / demand) / job.c
+        job.key = ratio
+        at = place
+        while at > head:
+            before = order[0, at - 1]
+            if jobs[before].key > ratio or (jobs[before].key == ratio and before < index):
+                break
+            order[0, at] = before
+            at -= 1
+        order[0, at] = index
+    # As long as no job demands more than is left, no ratio changes.
+    while head < tail and rest >= widest:
+        index = order[0, head]
+        jobs[index].given = float(min(rest, jobs[index].max_gpus))
+        rest -= min(rest, jobs[index].max_gpus)
         chosen[count] = index
         count += 1
-        rest -= given
-        ratios[worst], demands[worst] = -np.inf, 0
-        if rest == 0:
+        head += 1
+    while rest > 0:
+        worst, largest = -1, -np.inf
+        for place in range(head, tail):
+            job = jobs[order[0, place]]
+            if job.given > 0.0:
+                continue
+            ratio = (job.a + job.b / rest) / job.c if job.max_gpus > rest else job.key
+            if ratio > largest or (ratio == largest and order[0, place] < worst):
+                worst, largest = order[0, place], ratio
+        if worst < 0:
             break
-        # Only a job that demands more than is left changes its ratio.
-        for at in range(several):
-            if demands[wide[at]] > rest:
-                ratios[wide[at]] = (ages_s[wide[at]] + left_s[wide[at]] / rest) / fair_s[wide[at]]
+        jobs[worst].given = float(min(rest, jobs[worst].max_gpus))
+        rest -= min(rest, jobs[worst].max_gpus)
+        chosen[count] = worst
+        count += 1
     return count
 
 

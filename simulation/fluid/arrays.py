@@ -1,8 +1,16 @@
-"""Layout of the arrays on which the compiled loops work."""
+"""Arrays on which the compiled loops work: their layout, and their values for given jobs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
+
+from ...formulations.arrays import Floats
+from .job import FluidJob
+from .policy import FluidRule
 
 _FLOAT, _INT = np.float64, np.int64
 
@@ -21,9 +29,9 @@ JOB = _record(
     "arrival factor estimate_s seen_s key known_s least a b c d "
     # Records.
     "start_s end_s contention mean_contention predicted_s bound_s",
-    # Maximum demand, the engine's counters at arrival, place of s(0) in the table of speedups, row in the table of
-    # caps, and queue; then records.
-    "max_gpus seen events first curve queue preemptions cuts restarts",
+    # Least GPUs (0: any fraction will do) and maximum demand, the engine's counters at arrival, place of s(0) in the
+    # table of speedups, row in the table of caps, and queue; then records.
+    "min_gpus max_gpus seen events first curve queue preemptions cuts restarts",
 )
 
 #: A queue: its share of the GPUs by weight, the GPUs that it gets, its share and demand in a round; the ends of its
@@ -34,8 +42,9 @@ QUEUE = _record("share gpus rest wanted", "head tail demand")
 STATE = _record(
     # Time and timer in ticks; rules; the time to the next turn in quanta; sum of jobs over time.
     "now timer timer_s turn ticks_per_s preemption_s seen_s",
-    # Rules; numbers of jobs present, in service, done without GPUs, and in service at the head of the order.
-    "gpus code microseconds present served pending prefix "
+    # Rules, and whether some jobs have least GPUs; numbers of jobs present, in service, done without GPUs, and in
+    # service at the head of the order.
+    "gpus code microseconds least present served pending prefix "
     # Kind of the event; sum of jobs over events, events, arrivals and ends so far.
     "event seen events arrived ended "
     # Sizes of the circle, the turns, the members of the turns, and the logs.
@@ -51,3 +60,75 @@ LEVEL = _record("time_s busy", "running waiting")
 
 #: Reasons for which the compiled loop returns.
 PAUSED, ENDED, STUCK = range(3)
+
+# Rows of the lists: in service, done without GPUs, chosen, circle and members of the turns, two for scratch.
+_LISTS = 7
+
+
+class EngineArrays:
+    """Arrays of the engine for jobs in the order of arrival, none of which has arrived.
+
+    Attributes
+    ----------
+    jobs : ndarray of JOB, shape (N,)
+    order : ndarray of int, shape (Q, N)
+        Jobs of each queue that are present, between its head and its tail.
+    queues : ndarray of QUEUE, shape (Q,)
+    sums : ndarray of int, shape (Q, K)
+        Sums of the caps of each queue's jobs at each level.
+    state : ndarray of STATE, shape (1,)
+    turns : ndarray of TURN, shape (M,)
+        M is 0 without turns.
+    lists : ndarray of int, shape (7, N)
+    table : ndarray of float
+        Speedups s(0), s(1), ..., of all curves, one after another.
+    caps : ndarray of int, shape (C, K)
+        GPUs to which each cap level cuts each curve.
+    """
+
+    def __init__(
+        self, jobs: Sequence[FluidJob], rule: FluidRule, gpus: int, *, microseconds: bool, preemption_s: float
+    ) -> None:
+        count, queues = len(jobs), len(rule.weights)
+        curves = {id(job.speedups): job for job in jobs}
+        self.table = np.concatenate([job.speedups for job in curves.values()])
+        self.caps = np.array([[job.capped_gpus(level) for level in rule.caps] for job in curves.values()], _INT)
+        self.jobs = np.zeros(count, JOB)
+        self._fill_jobs(jobs, rule, list(curves), np.cumsum([0, *(len(job.speedups) for job in curves.values())]))
+        self.order = np.zeros((queues, count), _INT)
+        self.queues = np.zeros(queues, QUEUE)
+        self.queues["share"] = [float(weight * gpus) for weight in rule.weights]
+        self.sums = np.zeros((queues, len(rule.caps)), _INT)
+        self.state = np.zeros(1, STATE)
+        self.state["timer"], self.state["timer_s"], self.state["turn"] = np.inf, rule.timer_s, np.inf
+        self.state["ticks_per_s"] = 1e6 if microseconds else 1.0
+        self.state["preemption_s"], self.state["microseconds"] = preemption_s, microseconds
+        self.state["gpus"], self.state["code"] = gpus, rule.code
+        self.state["least"] = self.jobs["min_gpus"].any()
+        self.turns = np.zeros(0 if rule.turns is None else gpus, TURN)
+        self.lists = np.zeros((_LISTS, count), _INT)
+
+    def _fill_jobs(self, jobs: Sequence[FluidJob], rule: FluidRule, curves: list[int], firsts: NDArray[Any]) -> None:
+        arrays, rows = self.jobs, {curve: row for row, curve in enumerate(curves)}
+        arrays["arrival"] = [job._arrival for job in jobs]
+        arrays["size_s"] = [job.true_size_s for job in jobs]
+        arrays["work_s"] = [job._work_s for job in jobs]
+        arrays["factor"] = [job._factor for job in jobs]
+        arrays["estimate_s"] = arrays["known_s"] = [job.size_s for job in jobs]
+        arrays["curve"] = [rows[id(job.speedups)] for job in jobs]
+        arrays["first"] = firsts[arrays["curve"]]
+        arrays["min_gpus"] = [job.min_gpus if job.min_gpus > 1 else 0 for job in jobs]
+        arrays["max_gpus"] = [job.max_gpus for job in jobs]
+        arrays["queue"] = np.searchsorted(rule.thresholds, arrays["estimate_s"])
+        for name in ("start_s", "end_s", "predicted_s", "bound_s", "least"):
+            arrays[name] = np.nan
+
+    @property
+    def moving(self) -> tuple[NDArray[Any], ...]:
+        """Arrays that the loops change, in the order of their arguments; a prediction needs a copy of each."""
+        return self.jobs, self.order, self.queues, self.sums, self.state, self.turns, self.lists
+
+    @property
+    def fixed(self) -> tuple[Floats, NDArray[np.int64]]:
+        """Table of speedups, and caps."""
+        return self.table, self.caps

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.arrays import Floats
 from ...formulations.errors import EquipoiseError
 from ..cluster import Cluster
 from ..results.timeline import Levels, Stretches
 from ..traces.trace import Trace
-from .arrays import CHANGE, JOB, LEVEL, QUEUE, STATE, STUCK, TURN
+from .arrays import CHANGE, LEVEL, STUCK, EngineArrays
 from .job import FluidJob, fluid_jobs
 from .loop_kernels import run_events
 from .policy import FluidCode, FluidPolicy, FluidRule
@@ -23,8 +22,6 @@ from .speedups import Speedups
 # Events in a batch without and with predictions: Ctrl-C and progress wait for its end.
 _BATCH, _PREDICTED_BATCH = 4096, 256
 _LEAST_CHANGES = 1 << 16
-# Rows of the lists: in service, done without GPUs, chosen, circle and members of the turns, two for scratch.
-_LISTS = 7
 # A queue whose share is no more than this may get nothing.
 _NONE_GPUS = 1e-3
 
@@ -44,44 +41,22 @@ class CompiledRun:
     ) -> None:
         self.trace, self.policy, self.cluster, self.rules = trace, policy, cluster, rules
         self.jobs = fluid_jobs(trace, speedups, rules)
-        count, queues = len(self.jobs), len(rule.weights)
-        table, caps = self._tables(rule)
-        self.arrays = np.zeros(count, JOB)
-        self._fill_jobs(rule, table)
-        own = self._state(rule, count, queues)
-        copied = tuple(np.zeros_like(array) for array in (self.arrays, *own)) if rules.predict else self._no_copies(own)
-        self.state: NDArray[Any] = own[3]
+        count = len(self.jobs)
+        made = EngineArrays(
+            self.jobs, rule, cluster.gpus, microseconds=rules.microseconds, preemption_s=rules.preemption_s
+        )
+        self.arrays, self.state = made.jobs, made.state
+        self.arrays["least"] = [
+            self._least_speed(rule, job, int(queue)) for job, queue in zip(self.jobs, self.arrays["queue"], strict=True)
+        ]
+        # Without predictions the copies are not read, but have the same types.
+        copied = tuple(np.zeros_like(array) if rules.predict else array[:0].copy() for array in made.moving)
         self.changes = np.zeros(4 * count + _LEAST_CHANGES if record else 0, CHANGE)
         self.record = record
-        self._arguments = (self.arrays, *own, *copied, np.concatenate(table), caps, self.changes, np.zeros(0, CHANGE))
+        self._arguments = (*made.moving, *copied, *made.fixed, self.changes, np.zeros(0, CHANGE))
         self.logged: list[NDArray[Any]] = []
         self.level_rows: list[NDArray[Any]] = []
         self.steps = self.ended = 0
-
-    def _tables(self, rule: FluidRule) -> tuple[list[Floats], NDArray[np.int64]]:
-        """Return the speedups of each curve, and the GPUs to which each cap level cuts it, shape (C, K)."""
-        curves = {id(job.speedups): job for job in self.jobs}
-        self._curve_rows = {key: row for row, key in enumerate(curves)}
-        table = [np.array(job.speedups) for job in curves.values()]
-        caps = [[job.capped_gpus(level) for level in rule.caps] for job in curves.values()]
-        return table, np.array(caps, dtype=np.int64)
-
-    def _fill_jobs(self, rule: FluidRule, table: list[Floats]) -> None:
-        jobs, arrays = self.jobs, self.arrays
-        sizes_s = np.array([job.true_size_s for job in jobs])
-        firsts = np.cumsum([0, *(len(curve) for curve in table)])
-        arrays["arrival"] = [job._arrival for job in jobs]
-        arrays["size_s"] = arrays["work_s"] = sizes_s
-        arrays["factor"] = [job._factor for job in jobs]
-        arrays["estimate_s"] = arrays["known_s"] = [job.size_s for job in jobs]
-        arrays["curve"] = [self._curve_rows[id(job.speedups)] for job in jobs]
-        arrays["first"] = firsts[arrays["curve"]]
-        arrays["max_gpus"] = [job.max_gpus for job in jobs]
-        arrays["queue"] = np.searchsorted(rule.thresholds, arrays["estimate_s"])
-        arrays["start_s"] = arrays["end_s"] = arrays["predicted_s"] = arrays["bound_s"] = np.nan
-        arrays["least"] = [
-            self._least_speed(rule, job, int(queue)) for job, queue in zip(jobs, arrays["queue"], strict=True)
-        ]
 
     def _least_speed(self, rule: FluidRule, job: FluidJob, queue: int) -> float:
         """Return the speed that the queue of a job guarantees to its head; nan: there is no guarantee."""
@@ -89,30 +64,6 @@ class CompiledRun:
             return float("nan")
         share = float(rule.weights[queue] * self.cluster.gpus)
         return job.least_speed(min(share, job.capped_gpus(rule.caps[0]))) if share > _NONE_GPUS else 0.0
-
-    def _state(self, rule: FluidRule, count: int, queues: int) -> tuple[NDArray[Any], ...]:
-        """Return order, queues, sums of caps, state, turns and lists at the start."""
-        gpus = self.cluster.gpus
-        shares = np.zeros(queues, QUEUE)
-        shares["share"] = [float(weight * gpus) for weight in rule.weights]
-        state = np.zeros(1, STATE)
-        state["timer"], state["timer_s"], state["turn"] = np.inf, rule.timer_s, np.inf
-        state["ticks_per_s"] = 1e6 if self.rules.microseconds else 1.0
-        state["preemption_s"], state["microseconds"] = self.rules.preemption_s, self.rules.microseconds
-        state["gpus"], state["code"] = gpus, rule.code
-        turns = np.zeros(gpus if rule.code == FluidCode.WFQ_INTEGRAL else 0, TURN)
-        return (
-            np.zeros((queues, count), np.int64),
-            shares,
-            np.zeros((queues, len(rule.caps)), np.int64),
-            state,
-            turns,
-            np.zeros((_LISTS, count), np.int64),
-        )
-
-    def _no_copies(self, own: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
-        """Return empty arrays of the same types: without predictions the copies are not read."""
-        return tuple(array[:0].copy() for array in (self.arrays, *own))
 
     @property
     def time_s(self) -> float:

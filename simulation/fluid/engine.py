@@ -17,7 +17,7 @@ from ..traces.trace import Trace
 from .clock import Clock
 from .job import fluid_jobs
 from .policy import FluidPolicy
-from .prediction import divide, next_event, predict_completion
+from .prediction import divide, next_event, play_out
 from .result import RECORDS, FluidResult, fluid_result
 from .rules import FluidRules
 from .speedups import Speedups
@@ -42,13 +42,14 @@ def simulate_fluid(
     Parameters
     ----------
     trace : Trace
-        Jobs in any order, with `size_s` or `duration_s`; `gang_gpus` is the maximum demand of a job.
+        Jobs in any order, with `size_s` or `duration_s`; `gang_gpus` is the maximum demand of a job, and `min_gpus` the
+        least GPUs with which it runs.
     policy : FluidPolicy
         Policy that is called after each event; see `fluid.policy`.
     cluster : Cluster or int
         GPUs of one type.
     speedups : Speedups
-        Speedups of the trace's models.
+        Speedups of the trace's models on the GPU type of the cluster; see `Speedups.on`.
     rules : FluidRules, optional
     on_event : callable, optional
         Callback after each event, or batch of events of the compiled loops, with (event, time_s, jobs ended, jobs in
@@ -88,14 +89,14 @@ def simulate_fluid(
         raise InvalidInput("speedups", type(speedups).__name__, "must be Speedups")
     if rules is not None and not isinstance(rules, FluidRules):
         raise InvalidInput("rules", type(rules).__name__, "must be FluidRules")
-    wide = np.flatnonzero(trace.min_gpus > 1)
+    wide = np.flatnonzero(trace.min_gpus > found.gpus)
     if len(wide):
-        why = "the fluid engine divides GPUs down to any fraction"
+        why = f"the cluster has {found.gpus} GPUs"
         raise trace.locate(InvalidInput("min_gpus", int(trace.min_gpus[wide[0]]), why, index=int(wide[0])))
     rule = getattr(policy, "rule", None) if compiled is None or as_flag("compiled", compiled) else None
     if compiled and rule is None:
         raise InvalidInput("compiled", compiled, f"policy {policy.name} has no rule that the compiled loops know")
-    arguments = trace, policy, found, speedups, rules or FluidRules(), as_flag("record", record)
+    arguments = trace, policy, found, speedups.on(found), rules or FluidRules(), as_flag("record", record)
     if rule is None:
         return play(_Run(*arguments), len(trace), on_event)
     # Loading numba takes a second, which the reference does not need.
@@ -161,7 +162,7 @@ class _Run:
             self._record(self.stretches)
         if self.rules.predict and state.event == "arrival":
             assert arriving is not None
-            self.predicted[arriving.trace_index] = predict_completion(state, self.policy, arriving.trace_index)
+            self.predicted[arriving.trace_index] = play_out(state, self.policy, arriving)
         self.steps += 1
         return True
 

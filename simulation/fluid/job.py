@@ -8,12 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...formulations.errors import InvalidInput
 from ..traces.trace import Trace
 from .clock import Clock
 from .rules import FluidRules
 from .speedups import Speedups
 
-# A job whose GPUs fall by no more than this has not been cut: fractions carry rounding errors.
+# A job whose GPUs fall, or fall short, by no more than this has not been cut: fractions carry rounding errors.
 CUT_GPUS = 1e-9
 # A job with no more than this share of its size left ends: progress carries rounding errors.
 DONE = 1e-12
@@ -30,8 +31,8 @@ class FluidJob:
     rank : int
         Place in the order of arrival, ties by id.
     arrival_s : float
-    max_gpus : int
-        Maximum demand (d): more GPUs are of no use.
+    min_gpus, max_gpus : int
+        Least GPUs with which it can run, and maximum demand (d): more GPUs are of no use.
     speedups : sequence of float, length d + 1
         s(0), s(1), ..., s(d).
     size_s : float
@@ -51,9 +52,10 @@ class FluidJob:
         size_s: float,
         speedups: Sequence[float],
         factor: float = 1.0,
+        min_gpus: int = 1,
     ) -> None:
         self.trace_index, self.rank, self.arrival_s = trace_index, rank, arrival_s
-        self.speedups, self.max_gpus = speedups, len(speedups) - 1
+        self.speedups, self.min_gpus, self.max_gpus = speedups, min_gpus, len(speedups) - 1
         self.size_s = size_s * factor
         self.gpus = 0.0
         self._arrival, self._work_s, self._factor = arrival, size_s, factor
@@ -99,13 +101,25 @@ class FluidJob:
         slope = table[up] - table[down]
         return slope * gpus + (table[up] - slope * up)
 
+    def lacks(self, gpus: float) -> bool:
+        """Whether so many GPUs are too few to run with; without a stated least any fraction of a GPU will do."""
+        return self.min_gpus > 1 and gpus < self.min_gpus - CUT_GPUS
+
     def least_speed(self, gpus: float) -> float:
-        """Return the least speedup on `gpus` or more GPUs, up to the maximum: for tables that fall somewhere."""
+        """Return the least speedup on `gpus` or more GPUs, up to the maximum: for tables that fall somewhere.
+
+        With fewer than its least GPUs a job may get none: 0.
+        """
+        if self.lacks(gpus):
+            return 0.0
         return min(self.speed(gpus), *self.speedups[math.ceil(min(gpus, self.max_gpus)) :])
 
     def capped_gpus(self, level: float) -> int:
-        """Return the GPUs before the first on which the speedup per GPU is below `level`; without one, the maximum."""
-        for gpus in range(1, self.max_gpus + 1):
+        """Return the GPUs before the first on which the speedup per GPU is below `level`; without one, the maximum.
+
+        The least GPUs of the job are never cut.
+        """
+        for gpus in range(self.min_gpus + 1, self.max_gpus + 1):
             if self.speedups[gpus] / gpus < level:
                 return gpus - 1
         return self.max_gpus
@@ -152,17 +166,24 @@ class FluidJob:
 
 
 def fluid_jobs(trace: Trace, speedups: Speedups, rules: FluidRules) -> list[FluidJob]:
-    """Return the jobs of a trace in order of arrival, ties by id; sizes are estimated with the rules' error."""
+    """Return the jobs of a trace in order of arrival, ties by id; sizes are estimated with the rules' error.
+
+    InvalidInput names a job that needs more GPUs than its model's table has.
+    """
     sizes_s, clock = speedups.sizes_s(trace).tolist(), Clock(rules.microseconds)
     share = rules.size_error_pct / 100.0
     factors = 1.0 + np.random.default_rng(rules.seed).uniform(-share, share, len(trace))
-    curves: dict[tuple[str, int], tuple[float, ...]] = {}
+    curves: dict[tuple[str, int, int], tuple[float, ...]] = {}
     jobs = []
     for rank, index in enumerate(sorted(range(len(trace)), key=trace.arrival_rank)):
-        key = trace.model[index], int(trace.gang_gpus[index])
+        least = int(trace.min_gpus[index])
+        key = trace.model[index], least, int(trace.gang_gpus[index])
         if key not in curves:
             curves[key] = tuple(speedups.curve_of(trace, index).tolist())
+            if len(curves[key]) <= least:
+                why = f"model {trace.model[index]} has speedups of up to {len(curves[key]) - 1} GPUs"
+                raise trace.locate(InvalidInput("min_gpus", least, why, index=index))
         arrival = clock.ticks(float(trace.arrival_s[index]))
         factor, arrival_s = float(factors[index]), clock.seconds(arrival)
-        jobs.append(FluidJob(index, rank, arrival, arrival_s, sizes_s[index], curves[key], factor))
+        jobs.append(FluidJob(index, rank, arrival, arrival_s, sizes_s[index], curves[key], factor, least))
     return jobs

@@ -1,4 +1,4 @@
-"""Compiled steps of the fluid engine: the next end, progress, arrivals, ends, and changes of GPUs."""
+"""Compiled steps of the fluid engine: the next end, progress, arrivals, ends, least GPUs, and changes of GPUs."""
 
 from __future__ import annotations
 
@@ -122,6 +122,48 @@ def join(jobs: Any, order: Any, queues: Any, sums: Any, state: Any, table: Any, 
         job.key = job.max_gpus * time_s if engine.code == _SRSF else time_s
     # Its own arrival counts as an event with all jobs present.
     job.seen, job.events, job.seen_s = engine.seen - engine.present, engine.events - 1, engine.seen_s
+
+
+@compiled()
+def keep_least(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any, count: int) -> int:
+    """Take the GPUs of jobs that were given too few to run, and give them in order to jobs that can use them.
+
+    The order is that of the list under the policies that sort it, and else that of arrival.
+    """
+    engine, freed = state[0], 0.0
+    for place in range(count):
+        job = jobs[chosen[place]]
+        if job.given < job.min_gpus - _CUT_GPUS:
+            freed += job.given
+            job.given = 0.0
+    if freed == 0.0:
+        return count
+    sorts, last = engine.code <= _LAS, -1
+    while freed > _CUT_GPUS:
+        first, found = -1, -1
+        for number in range(len(queues)):
+            for place in range(queues[number].head, queues[number].tail):
+                job = jobs[order[number, place]]
+                rank = place if sorts else order[number, place]
+                more = min(freed, job.max_gpus - job.given)
+                able = more > _CUT_GPUS and job.given + more >= job.min_gpus - _CUT_GPUS
+                if able and rank > last and (found < 0 or rank < first):
+                    first, found = rank, order[number, place]
+        if found < 0:
+            break
+        more = min(freed, jobs[found].max_gpus - jobs[found].given)
+        # The same sum in another order must not count as another number of GPUs.
+        jobs[found].given = np.rint((jobs[found].given + more) * 1e9) / 1e9
+        freed -= more
+        last = first
+    count = 0
+    for number in range(len(queues)):
+        for place in range(queues[number].head, queues[number].tail):
+            if jobs[order[number, place]].given > 0.0:
+                chosen[count] = order[number, place]
+                count += 1
+                engine.prefix = place + 1 - queues[number].head
+    return count
 
 
 @compiled()

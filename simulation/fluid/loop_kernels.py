@@ -17,7 +17,7 @@ from .allocation_kernels import (
     tournament,
     worst_first,
 )
-from .kernels import advance, hold, join, leave, next_end, ticks
+from .kernels import advance, hold, join, keep_least, leave, next_end, ticks
 
 _END, _TIMER, _ARRIVAL = range(3)
 _PAUSED, _ENDED, _STUCK = range(3)
@@ -50,7 +50,7 @@ def reallocate(
                 chosen[count] = chosen[place]
                 count += 1
     elif code == _THEMIS:
-        count = worst_first(jobs, order, queues, state, chosen, lists[5], lists[6])
+        count = worst_first(jobs, order, queues, state, chosen)
         if engine.present > 0:
             engine.timer = engine.now + ticks(state, engine.timer_s)
     elif code == _WFQ or engine.event != _TIMER:
@@ -64,6 +64,8 @@ def reallocate(
             begin_turns(jobs, state, turns, lists[3], lists[4], chosen, count)
         count = on_turn(jobs, state, turns, lists[3], lists[4], chosen)
         engine.timer = engine.now + ticks(state, engine.timer_s * engine.turn)
+    if engine.least:
+        count = keep_least(jobs, order, queues, state, chosen, count)
     hold(jobs, state, table, lists[0], lists[1], chosen, count, changes)
 
 
@@ -138,6 +140,8 @@ def run_events(
         if end == np.inf and engine.timer == np.inf and arrival == np.inf:
             return _STUCK
         timer, near = engine.timer, _NEAR_S * engine.ticks_per_s
+        if arrival - near <= end <= arrival + near:
+            end = arrival
         if end <= timer + near:
             timer = np.inf
         elif arrival - near <= timer <= arrival + near:

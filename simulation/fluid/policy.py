@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from .job import FluidJob
@@ -29,6 +30,27 @@ class FluidCode(IntEnum):
     WFQ_INTEGRAL = 9
 
 
+class Turns(NamedTuple):
+    """Turns of jobs with fractions on whole GPUs, as they stand; jobs are trace indices.
+
+    Attributes
+    ----------
+    whole : mapping of int to int
+        Whole GPUs that each job keeps.
+    circle : sequence of (int, float)
+        Jobs with fractions, and their fractions.
+    places : sequence of int
+        Place in the circle of each GPU that goes round.
+    left : sequence of float
+        Fraction of its turn that is left to each of these GPUs.
+    """
+
+    whole: Mapping[int, int] = MappingProxyType({})
+    circle: Sequence[tuple[int, float]] = ()
+    places: Sequence[int] = ()
+    left: Sequence[float] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class FluidRule:
     """Allocation rule of a policy as the compiled loops read it.
@@ -44,6 +66,8 @@ class FluidRule:
         Weights of these queues.
     caps : tuple of float, length K
         Cap levels of WFQ in the order in which they are tried; the last one caps nothing.
+    turns : Turns or None
+        Present turns of the integral WFQ.
     """
 
     code: FluidCode
@@ -51,6 +75,7 @@ class FluidRule:
     thresholds: tuple[float, ...] = (math.inf,)
     weights: tuple[Fraction, ...] = (Fraction(1),)
     caps: tuple[float, ...] = (0.0,)
+    turns: Turns | None = None
 
 
 class FluidPolicy(Protocol):

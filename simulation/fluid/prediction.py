@@ -25,6 +25,8 @@ class Completion(NamedTuple):
 def predict_completion(state: FluidState, policy: FluidPolicy, job: int) -> Completion:
     """Predict when a job ends, and by when it ends at the latest.
 
+    Compiled loops play the policy out if it has a rule for them; see `play_out` for the plain form.
+
     Parameters
     ----------
     state : FluidState
@@ -45,13 +47,31 @@ def predict_completion(state: FluidState, policy: FluidPolicy, job: int) -> Comp
     found = next((each for each in state.jobs if each.trace_index == job), None)
     if found is None:
         raise InvalidInput("job", job, "no such job has arrived and not ended")
-    bound_s = policy.guaranteed_s(state, found)
+    rule = getattr(policy, "rule", None)
+    if rule is None:
+        return play_out(state, policy, found)
+    # Loading numba takes a second, which the plain form does not need.
+    from .compiled_prediction import compiled_end_s
+
+    end_s = compiled_end_s(state, rule, found)
+    if math.isnan(end_s):
+        raise _stuck(policy, len(state.jobs))
+    return Completion(end_s, policy.guaranteed_s(state, found))
+
+
+def play_out(state: FluidState, policy: FluidPolicy, job: FluidJob) -> Completion:
+    """Predict the end of a job of the state by calls of the policy; see `predict_completion`."""
+    bound_s = policy.guaranteed_s(state, job)
     copied, policy = state.as_estimated(), copy.deepcopy(policy)
     while True:
         ended = next_event(copied, policy, None)
-        if ended is not None and ended.trace_index == job:
+        if ended is not None and ended.trace_index == job.trace_index:
             return Completion(ended.end_s, bound_s)
         divide(copied, policy, policy.allocate(copied))
+
+
+def _stuck(policy: FluidPolicy, jobs: int) -> EquipoiseError:
+    return EquipoiseError(f"{policy.name} leaves {jobs} jobs without GPUs, and no event is to come")
 
 
 def next_event(state: FluidState, policy: FluidPolicy, arriving: FluidJob | None) -> FluidJob | None:
@@ -63,13 +83,15 @@ def next_event(state: FluidState, policy: FluidPolicy, arriving: FluidJob | None
     timer, near = state._timer, NEAR_S * state.clock.per_s
     arrival = math.inf if arriving is None else arriving._arrival
     # Rounding must not decide which of two events comes first.
+    if arrival - near <= end <= arrival + near:
+        end = arrival
     if end <= timer + near:
         timer = math.inf
     elif arrival - near <= timer <= arrival + near:
         timer = arrival
     time, kind = min((end, END), (timer, TIMER), (arrival, ARRIVAL))
     if time == math.inf:
-        raise EquipoiseError(f"{policy.name} leaves {len(state.jobs)} jobs without GPUs, and no event is to come")
+        raise _stuck(policy, len(state.jobs))
     state._advance(time, ("end", "timer", "arrival")[kind])
     ended = None
     if kind == END:

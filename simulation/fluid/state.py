@@ -9,7 +9,7 @@ from typing import Any
 from ...formulations.checks import as_real
 from ...formulations.errors import InvalidInput
 from .clock import Clock
-from .job import FluidJob
+from .job import CUT_GPUS, FluidJob
 
 # Sums of fractions of GPUs may exceed the cluster by rounding.
 _SLACK_GPUS = 1e-6
@@ -95,7 +95,24 @@ class FluidState:
         if total > self.gpus + _SLACK_GPUS:
             raise InvalidInput(field, total, f"the cluster has {self.gpus} GPUs")
         order += [(job, 0.0) for job in by_index.values()]
+        if any(job.lacks(gpus) and gpus > 0.0 for job, gpus in order):
+            order = _with_least(order)
         time_s = self.time_s
         for job, gpus in order:
             job._hold(gpus, time_s, self.preemption_s)
         self.jobs = [job for job, _ in order]
+
+
+def _with_least(order: list[tuple[FluidJob, float]]) -> list[tuple[FluidJob, float]]:
+    """Take the GPUs of jobs that were given too few to run, and give them in order to jobs that can use them."""
+    freed = sum(gpus for job, gpus in order if job.lacks(gpus))
+    changed = []
+    for job, given in order:
+        gpus = 0.0 if job.lacks(given) else given
+        more = min(freed, job.max_gpus - gpus)
+        if more > CUT_GPUS and not job.lacks(gpus + more):
+            # The same sum in another order must not count as another number of GPUs.
+            gpus = round((gpus + more) * 1e9) / 1e9
+            freed -= more
+        changed.append((job, gpus))
+    return changed

@@ -53,7 +53,7 @@ def duration_columns(
     names = [row.text("model") for row in rows]
     gang_gpus = [row.integer("num_gpus", 1) for row in rows]
     durations = [_duration(row, gpus) for row, gpus in zip(rows, gang_gpus, strict=True)]
-    stated: Sequence[int | None] = [_batch_size(row) for row in rows]
+    stated: Sequence[int | None] = [row.optional_integer("batch_size", 1) for row in rows]
     arrivals = [row.real("submit_time_s", minimum=0.0) for row in rows]
     if models is not None:
         per_gpu = _per_gpu(models, names, stated, gang_gpus, source)
@@ -71,6 +71,7 @@ def duration_columns(
         "model": names,
         "batch_size": np.array(sizes),
         "gang_gpus": np.array(gang_gpus),
+        "min_gpus": np.array([row.optional_integer("min_gpus", 1) or 1 for row in rows]),
         "mode": ["static"] * len(rows),
         "total_steps": np.array(steps),
         "duration_s": np.array(durations),
@@ -87,10 +88,6 @@ def is_duration_trace(path: str | Path) -> bool:
     columns = {name.strip().strip('"') for name in first.split(",")}
     # One of the two is enough: the other may be the missing column.
     return "\t" not in first and "total_steps" not in columns and bool(columns & {"duration_s", "submit_time_s"})
-
-
-def _batch_size(row: Row) -> int | None:
-    return row.integer("batch_size", 1) if row.cells.get("batch_size") else None
 
 
 def _duration(row: Row, gpus: int) -> float:

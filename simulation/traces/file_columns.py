@@ -129,6 +129,7 @@ def pcs_columns(path: str | Path) -> dict[str, Any]:
         "job_id": unique_ids(rows, "app_id"),
         "model": [row.text("model_name") for row in rows],
         "gang_gpus": np.array([row.integer("num_jobs", 1) for row in rows]),
+        "min_gpus": np.array([row.optional_integer("min_gpus", 1) or 1 for row in rows]),
         "arrival_s": np.array([row.real("submit_time", minimum=0.0) for row in rows]),
         "size_s": np.array([row.real("service", above=0.0) for row in rows]),
     }

@@ -69,8 +69,8 @@ def read_pcs(path: str | Path) -> Trace:
     """Read a CSV trace of PCS with a header line.
 
     Columns needed: app_id, submit_time (seconds), service (exact run time on one GPU, in seconds), num_jobs (maximum
-    demand in GPUs) and model_name. sleep_time and other columns are not read. The trace has `size_s`, and one step for
-    each of its seconds.
+    demand in GPUs) and model_name. Used where present: min_gpus (least GPUs of the job, 1 where empty). sleep_time and
+    other columns are not read. The trace has `size_s`, and one step for each of its seconds.
 
     Raises
     ------
@@ -90,8 +90,8 @@ def read_durations(
     path : path
         A CSV file with a header, plain or compressed (.gz). Columns needed: job_id, submit_time_s (seconds from any
         moment; kept unchanged, in any order), duration_s (run time alone on the requested GPUs), num_gpus and
-        model (any label). Used where present: batch_size, and work_gpu_s, which must be duration_s x num_gpus; their
-        cells may be empty. Other columns are not read.
+        model (any label). Used where present: batch_size, min_gpus (1 where empty), and work_gpu_s, which must be
+        duration_s x num_gpus; their cells may be empty. Other columns are not read.
     profiles : Profiles, optional
         Measured rates, which must cover every model at its batch size and GPUs. Where the file has no batch size, the
         profiles must have exactly one for the model on these GPUs.

@@ -326,7 +326,7 @@ def test_a_row_that_does_not_load_is_left_out_with_a_warning(installed, tmp_path
     ]
 
 
-def test_an_option_that_two_engines_take_needs_the_name_of_one(installed, tmp_path, monkeypatch):
+def test_an_option_that_two_engines_take_chooses_the_first_unless_one_is_named(installed, tmp_path, monkeypatch):
     (tmp_path / "wide_engine.py").write_text(
         "from dataclasses import replace\nfrom toy_engine import ROW\n"
         "ROW = replace(ROW, name='wide', options=('--machines', '--gpus-per-machine'))\n"
@@ -337,13 +337,11 @@ def test_an_option_that_two_engines_take_needs_the_name_of_one(installed, tmp_pa
     (metadata / "entry_points.txt").write_text("[equipoise.engines]\nwide = wide_engine:ROW\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     arguments = ["simulate", "generated:3", "--gpus", 4, "--policy", "fifo", "--machines", 2]
-    _, said = command(installed, *arguments, code=2)
-    assert "--machines = 2: an option of the engines placement, wide: --engine chooses one" in said
     _, said = command(installed, *arguments, "--engine", "rounds", code=2)
     assert "--machines: not an option of the engine rounds" in said
-    assert "it belongs to placement and wide." in said
+    assert "it belongs to placement and fluid and wide." in said
     _, said = command(installed, *arguments, "--engine", "wide", "--racks", 1, code=2)
     assert "--racks: not an option of the engine wide" in said
-    for more in (["--engine", "placement"], ["--racks", 1]):  # the second option is of one engine alone
+    for more in ([], ["--engine", "placement"], ["--racks", 1]):
         shown, _ = command(installed, *arguments, *more, "--json")
         assert json.loads(shown)["engine"] == "placement"

@@ -1,6 +1,7 @@
 """Random cases of the fluid engine, and PCS's recorded traces and runs, for tests."""
 
 import csv
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -39,6 +40,12 @@ def random_trace(rng, jobs=25, *, whole=None):
     )
 
 
+def with_least_gpus(rng, trace, speedups, gpus):
+    """Return a trace whose jobs need at least so many GPUs, as far as tables and cluster allow."""
+    longest = np.minimum([len(speedups.tables[model]) for model in trace.model], gpus)
+    return replace(trace, min_gpus=np.minimum(rng.integers(1, 5, len(trace)), np.minimum(trace.gang_gpus, longest)))
+
+
 def random_config(rng, *, zeta=None):
     """Return one to four queues with random weights and cap."""
     finite = sorted({*rng.integers(20, 400, int(rng.integers(0, 4))).tolist()})
@@ -68,6 +75,8 @@ def random_case(name, seed):
         microseconds=bool(rng.random() < 0.3),
         predict=bool(rng.random() < (0.1 if name == "integral" else 0.6)),
     )
+    if rng.random() < 0.4:
+        trace = with_least_gpus(rng, trace, speedups, gpus)
     policy = make_policy("wfq" if name == "integral" else name, "fluid", **options)
     return SimpleNamespace(trace=trace, policy=policy, gpus=gpus, speedups=speedups, rules=rules)
 

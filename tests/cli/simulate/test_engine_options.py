@@ -100,7 +100,7 @@ def test_every_metric_is_given_for_wide_and_narrow_jobs(tmp_path, capsys):
             "--interference = 'many': must be a number of at least 1, a file",
         ),
         (["--policy", "sjf", "--interference", "nan"], "--interference = nan: must be finite"),
-        (["--policy", "sjf", "--gpus", "a=1,b=2", "--machines", "3"], "--gpus with types: the placement engine takes"),
+        (["--policy", "sjf", "--gpus", "a=1,b=2", "--machines", "3"], "--gpus with types: this engine takes"),
         (["--policy", "sjf", "--models", "own.csv"], "--models own.csv: read by --speeds models only"),
         (["--policy", "sjf", "--speeds", "models"], "model[0] = 'Recommendation': not in the table of models"),
         (["--policy", "sjf", "--slowdown", "0.5"], "--slowdown = 0.5: at least 1"),

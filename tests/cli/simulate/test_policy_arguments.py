@@ -63,6 +63,24 @@ def test_a_policy_of_the_rounds_engine_takes_a_mapping():
     assert made("mst:costs_per_s=v100:3/k80:1,budget_per_s=2", "rounds").costs_per_s == {"v100": 3, "k80": 1}
 
 
+@pytest.mark.parametrize(
+    ("text", "thresholds", "decay"),
+    [
+        ("wfq:thresholds=3600,decay=-1.5", 3600, -1.5),
+        ("wfq:thresholds=3600/7200,decay=2", [3600, 7200], 2),
+        ("wfq:thresholds=3600/inf,decay=v100:1/k80:0", [3600, float("inf")], {"v100": 1, "k80": 0}),
+    ],
+)
+def test_an_option_may_be_a_number_or_several(text, thresholds, decay):
+    policy = made(text, "rounds")
+    assert (policy.thresholds, policy.decay) == (thresholds, decay)
+
+
+def test_a_truth_value_is_no_number(trace, capsys):
+    assert run(["simulate", str(trace), "--policy", "wfq:decay=true", "--gpus", "8"]) == 2
+    assert "decay = 'True': must be NAME:NUMBER/" in capsys.readouterr().err
+
+
 def test_files_hold_the_same(tmp_path):
     files = {
         "thresholds": "thresholds\n3250\n7200\n",

@@ -1,7 +1,10 @@
 """Configurations of weighted fair queues: fields, files, thresholds of both rules, and what is refused."""
 
+import copy
 import json
 import math
+import pickle
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -30,6 +33,73 @@ def test_weights_are_exact(weights):
 def test_a_float_weight_counts_as_printed():
     config = WfqConfig(thresholds=[1.0, 2.0, math.inf], weights=[0.1, 0.2, 0.7])
     assert config.weights == (Fraction(1, 10), Fraction(1, 5), Fraction(7, 10))
+
+
+# -- Weights by GPU type -----------------------------------------------------------------------------------------------
+
+BY_TYPE = {"v100": ["1/3", "2/3"], "k80": [Decimal("0.999"), 0.001]}
+
+
+def test_weights_may_differ_by_type():
+    config = WfqConfig(**{**GOOD, "weights": BY_TYPE})
+    assert config.gpu_types == ("v100", "k80")
+    assert config.weights_of("v100") == (Fraction(1, 3), Fraction(2, 3))
+    assert config.weights_of("k80") == config.weights["k80"] == (Fraction(999, 1000), Fraction(1, 1000))
+    assert config.queues == 2
+    for gpu_type in ("p100", None):
+        with pytest.raises(InvalidInput, match="there are weights of GPU types v100, k80") as error:
+            config.weights_of(gpu_type)
+        assert (error.value.field, error.value.value) == ("gpu_type", gpu_type)
+
+
+def test_weights_without_types_are_those_of_all_types_and_a_single_type_is_the_default():
+    config = WfqConfig(**GOOD)
+    assert config.gpu_types == ()
+    assert config.weights_of() == config.weights_of("v100") == config.weights
+    single = WfqConfig(**{**GOOD, "weights": {"v100": ["1/4", "3/4"]}})
+    assert single.weights_of() == config.weights
+    assert single != config
+
+
+@pytest.mark.parametrize("weights", [BY_TYPE, GOOD["weights"]])
+def test_a_configuration_is_a_value(tmp_path, weights):
+    """It is equal to what its file, a pickle or a copy of it gives, has a hash, and cannot be changed."""
+    config = WfqConfig(**{**GOOD, "weights": weights, "zeta": 1 / 3})
+    assert WfqConfig.from_json(config.to_json(tmp_path / "config.json")) == config
+    assert WfqConfig.read(tmp_path / "config.json").to_json() == config.to_json()
+    assert pickle.loads(pickle.dumps(config)) == copy.deepcopy(config) == config
+    assert len({config, pickle.loads(pickle.dumps(config))}) == 1
+    assert replace(config, zeta=0.0).weights == config.weights
+    with pytest.raises(TypeError):
+        config.weights["v100" if weights is BY_TYPE else 0] = (Fraction(1),)
+
+
+def test_the_file_of_weights_by_type():
+    config = WfqConfig(**{**GOOD, "weights": BY_TYPE})
+    assert json.loads(config.to_json())["weights"] == {"v100": ["1/3", "2/3"], "k80": ["999/1000", "1/1000"]}
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({}, "weights = '{}': must name at least one GPU type"),
+        ({3: ["1"]}, "weights = 3: a GPU type must have a name"),
+        ({"": ["1/4", "3/4"]}, "weights = '': a GPU type must have a name"),
+        ({"v100": "1/4"}, r"weights\[v100\] = '1/4': must be a sequence of numbers"),
+        ({"v100": {"k80": ["1/4", "3/4"]}}, r"weights\[v100\] = .*: must be a sequence of numbers"),
+        ({"v100": ["1/4", "3/4"], "k80": ["1"]}, r"weights\[k80\] = '1 values': there are 2 thresholds"),
+        ({"v100": ["1/4", "3/4"], "k80": ["1/4", "1/4"]}, r"weights\[k80\] = 0.5: must add up to 1"),
+        ({"v100": ["1/4", "-1/4"]}, r"weights\[v100\]\[1\] = '-1/4': must be greater than 0"),
+        ({"v100": ["1/4", None]}, r"weights\[v100\]\[1\] = None: must be a number"),
+        ({"v100": ["x", "1/4"]}, r"weights\[v100\]\[0\] = 'x': must be a number such as"),
+    ],
+)
+def test_bad_weights_by_type_are_refused_by_type_and_index(weights, message):
+    with pytest.raises(InvalidInput, match=message):
+        WfqConfig(**{**GOOD, "weights": weights})
+
+
+# -- Queues and files --------------------------------------------------------------------------------------------------
 
 
 def test_queues_and_cap_levels():
@@ -151,10 +221,23 @@ def test_parameters_make_weights_of_three_decimals():
     assert other.weights == config.weights[::-1]
 
 
+def test_each_type_has_its_own_decay():
+    arguments = {"sizes_s": [1.0, 10.0, 100.0], "variation": 0.5}
+    config = WfqConfig.from_parameters(**arguments, decay={"v100": 1.0, "k80": 0.0})
+    assert config.weights == {
+        "v100": WfqConfig.from_parameters(**arguments, decay=1.0).weights,
+        "k80": (Fraction(1, 3), Fraction(1, 3), Fraction(1, 3)),
+    }
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"decay": 9.0}, "decay = 9.0: gives queue 1 of 3 a weight below 0.0005"),
+        ({"decay": "1"}, "decay = '1': must be a number"),
+        ({"decay": {}}, "decay = '{}': must name at least one GPU type"),
+        ({"decay": {"v100": 1.0, "k80": 9.0}}, r"decay\[k80\] = 9.0: gives queue 1 of 3 a weight below 0.0005"),
+        ({"decay": {"v100": math.inf}}, r"decay\[v100\] = inf: must be finite"),
         ({"variation": 0.0}, "variation = 0.0: must be greater than 0"),
         ({"thresholds": "nearest"}, "rule = 'nearest': must be one of exact, artifact"),
         ({"sizes_s": [0.0]}, "sizes_s"),

@@ -1,11 +1,12 @@
 """Decisions of the policies of the fluid engine by hand, and what their options refuse."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from equipoise import InvalidInput
+from equipoise import InvalidInput, WfqConfig
 from equipoise.heuristics import make_policy
 from equipoise.simulation import Trace
 from equipoise.simulation.fluid import FluidRules, Speedups, simulate_fluid
@@ -84,6 +85,11 @@ def test_themis_decides_anew_after_its_lease():
         ("themis", {"lease_s": 0.0}, "lease_s = 0.0: must be greater than 0"),
         ("wfq", {"config": 3}, "config = 'int': must be a WfqConfig or the path of its file"),
         ("wfq", {"config": "/none.json"}, "path = '/none.json': No such file"),
+        (
+            "wfq",
+            {"config": WfqConfig(thresholds=[math.inf], weights=dict.fromkeys(("v100", "k80"), (Fraction(1),)))},
+            "config = 'v100, k80': has weights of several GPU types, and the fluid engine has one",
+        ),
         ("wfq", {"integral": 1}, "integral = 1: must be True or False"),
         ("wfq", {"quantum_s": 0.0}, "quantum_s = 0.0: must be greater than 0"),
     ],

@@ -1,6 +1,7 @@
 """Weighted fair queues: shares of queues, caps, turns of fractions, and the identities with other policies."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -63,8 +64,9 @@ def test_queue_shares_are_weighted_max_min(gpus, queues):
 @given(seed=st.integers(0, 2**32 - 1))
 def test_no_gpu_idles_while_a_job_is_below_its_maximum(seed):
     case = random_case("wfq", seed)
+    trace = replace(case.trace, min_gpus=None)  # with them GPUs too few for any job idle
     result = simulate_fluid(
-        case.trace, case.policy, cluster=case.gpus, speedups=case.speedups, rules=case.rules, compiled=False
+        trace, case.policy, cluster=case.gpus, speedups=case.speedups, rules=case.rules, compiled=False
     )
     levels, stretches = result.levels, result.stretches
     for start_s, end_s, busy in zip(levels.start_s, levels.end_s, levels.gpus_busy, strict=True):
@@ -87,6 +89,28 @@ def test_caps_are_relaxed_until_the_queue_has_given_all():
         result = run(trace, make_policy("wfq", "fluid", config=config), gpus, speedups)
         first = result.stretches.start_s == 0.0
         assert result.stretches.gpus[first].tolist() == held
+
+
+# -- Weights by GPU type -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("integral", [False, True])
+def test_weights_of_one_type_are_those_of_the_cluster(integral):
+    rng = np.random.default_rng(7)
+    trace, speedups = random_trace(rng), random_speedups(rng)
+    fields = {"thresholds": [60.0, 200.0, math.inf], "zeta": 0.3}
+    weights = ["1/2", "3/10", "1/5"]
+    for compiled in (False, True):
+        plain, typed = (
+            run(
+                trace, make_policy("wfq", "fluid", config=WfqConfig(**fields, weights=given), integral=integral), 5,
+                speedups, compiled, predict=True,
+            )
+            for given in (weights, {"v100": weights})
+        )  # fmt: skip
+        for field in ("start_s", "end_s", "predicted_end_s", "bound_s"):
+            np.testing.assert_array_equal(getattr(plain, field), getattr(typed, field))
+        assert np.isfinite(typed.bound_s).all() != integral
 
 
 # -- Identities --------------------------------------------------------------------------------------------------------

@@ -76,13 +76,49 @@ def test_each_type_has_its_own_decay():
     """All jobs are equally fast on both types, so the weights of a queue are added up over the types."""
     rates = [1.0, 1.0]
     now = state(job(0, 20, 2, rates), job(1, 20, 2, rates), job(2, 2000, 2, rates), job(3, 2000, 2, rates), gpus=(2, 2))
-    policy = make_policy("wfq", thresholds=100.0, decay={"v100": math.log(3.0), "k80": 0.0, "p100": 9.0})
+    policy = make_policy("wfq", thresholds=100.0, decay={"v100": math.log(3.0), "k80": 0.0})
     assert policy.problem(now).weights == pytest.approx(np.array([[0.75, 0.5], [0.25, 0.5]]))
     # Of four GPUs the queues have (3/4 + 1/2) : (1/4 + 1/2), which is 2.5 and 1.5.
     assert policy.decide(now).values.sum(axis=1) == pytest.approx([1.0, 0.25, 0.75, 0.0])
-    with pytest.raises(eq.InvalidInput, match="has no decay of GPU type 'v100'") as error:
-        make_policy("wfq", decay={"k80": 1.0}).decide(now)
-    assert error.value.field == "decay"
+
+
+# -- Configurations ----------------------------------------------------------------------------------------------------
+
+
+def config(weights, zeta=0.0):
+    return eq.WfqConfig(thresholds=[100.0, math.inf], weights=weights, zeta=zeta)
+
+
+def test_a_configuration_is_what_thresholds_and_decay_make(tmp_path):
+    now = state(job(0, 200), job(1, 100), job(2, 2000, 2), job(3, 2000, 2), gpus=(2,))
+    options = make_policy("wfq", thresholds=100.0, decay=math.log(3.0))
+    path = tmp_path / "config.json"
+    config(["3/4", "1/4"]).to_json(path)
+    for given in (config(["3/4", "1/4"]), path, str(path)):
+        policy = make_policy("wfq", config=given)
+        assert policy.queues(now).tolist() == options.queues(now).tolist() == [0, 0, 1, 1]
+        assert policy.problem(now).weights == pytest.approx(options.problem(now).weights, rel=1e-15)
+        # Of two GPUs the queues have 1.5 and 0.5; jobs of the second queue hold two.
+        assert policy.decide(now).values[:, 0] == pytest.approx([1, 0.5, 0.25, 0])
+
+
+def test_weights_by_type_follow_the_types_of_the_cluster():
+    now = state(*(job(place, 20, 1, [1.0, 1.0]) for place in range(3)), gpus=(2, 2))
+    policy = make_policy("wfq", config=config({"k80": ["1/2", "1/2"], "v100": ["9/10", "1/10"]}))
+    assert now.gpu_types == ("v100", "k80")
+    assert policy.problem(now).weights.tolist() == [[0.9, 0.5], [0.1, 0.5]]
+    one = make_policy("wfq", config=config(["9/10", "1/10"]))
+    assert one.problem(now).weights.tolist() == [[0.9, 0.9], [0.1, 0.1]]
+
+
+@pytest.mark.parametrize("named", [["v100"], ["v100", "k80", "p100"], ["v100", "p100"]])
+def test_weights_must_be_for_the_types_of_the_cluster(named):
+    now = state(job(0, 20, 1, [1.0, 1.0]), gpus=(2, 2))
+    by_option = {"config": config(dict.fromkeys(named, ("1/2", "1/2"))), "decay": dict.fromkeys(named, 1.0)}
+    for option, value in by_option.items():
+        with pytest.raises(eq.InvalidInput, match="the GPU types of the cluster, which are v100, k80") as error:
+            make_policy("wfq", **{option: value}).decide(now)
+        assert (error.value.field, error.value.value) == (option, ", ".join(named))
 
 
 @pytest.mark.parametrize(
@@ -94,10 +130,16 @@ def test_each_type_has_its_own_decay():
         ({"thresholds": "100"}, "thresholds", "not text"),
         ({"decay": math.nan}, "decay", "finite"),
         ({"decay": 31.0}, "decay", "at most 30"),
-        ({"decay": {"k80": -31.0}}, "decay['k80']", "at least -30"),
+        ({"decay": {"k80": -31.0}}, "decay[k80]", "at least -30"),
+        ({"decay": {}}, "decay", "must name at least one GPU type"),
         ({"decay": 30.0, "thresholds": list(range(1, 40))}, "decay", "would be 0"),
         ({"decay": "small"}, "decay", "number"),
         ({"zeta": 0.5}, "zeta", "no option of wfq"),
+        ({"config": 3}, "config", "must be a WfqConfig or the path of its file"),
+        ({"config": "/none.json"}, "path", "No such file"),
+        ({"config": config(["3/4", "1/4"], zeta=0.5)}, "config.zeta", "must be 0: .* demands cannot be capped"),
+        ({"config": config(["3/4", "1/4"]), "thresholds": 100.0}, "thresholds", "not beside config"),
+        ({"config": config(["3/4", "1/4"]), "decay": 0.0}, "decay", "not beside config"),
     ],
 )
 def test_bad_options_are_refused(options, field, message):

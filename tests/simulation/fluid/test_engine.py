@@ -1,11 +1,12 @@
 """Rules of the fluid engine on small cases computed by hand, its invariants, and what it refuses."""
 
 import math
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
 import pytest
-from fluid_cases import random_case
+from fluid_cases import random_case, random_speedups, random_trace, with_least_gpus
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -211,6 +212,39 @@ def test_fair_finish_times_by_hand():
     assert fair_s([12.0, 12.0], [2.0, 8.0], [4, 4], gpus=4).tolist() == [6.0, 24.0]
 
 
+# -- Least GPUs --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("policy", "ends"),
+    [
+        # Job 1 needs 3 GPUs and is offered 2, which job 2 gets: 4 and 2 GPUs, then 4 for job 1 and what it leaves.
+        ("fifo", [10.0, 20.0, 20.0]),
+        # Shares of 2 are too few for job 1 alone: its GPUs go to the first job that can use them.
+        ("fs", [10.0, 20.0, 20.0]),
+    ],
+)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gpus_too_few_for_a_job_go_to_the_next_that_can_use_them(policy, ends, compiled):
+    trace = replace(trace_of((4, 0.0, 40.0), (4, 0.0, 40.0), (2, 0.0, 40.0)), min_gpus=[1, 3, 1])
+    made = make_policy(policy, "fluid")
+    result = simulate_fluid(trace, made, cluster=6, speedups=LINEAR, compiled=compiled)
+    assert result.end_s.tolist() == ends
+
+
+@given(seed=st.integers(0, 2**32 - 1), name=st.sampled_from(policies_of("fluid")))
+def test_a_job_holds_its_least_gpus_or_none(seed, name):
+    rng = np.random.default_rng(seed)
+    speedups, gpus = random_speedups(rng), int(rng.integers(1, 9))
+    trace = with_least_gpus(rng, random_trace(rng), speedups, gpus)
+    result = simulate_fluid(trace, make_policy(name, "fluid"), cluster=gpus, speedups=speedups, compiled=False)
+    held = result.stretches
+    least = np.where(trace.min_gpus > 1, trace.min_gpus, 0)[held.trace_index]
+    assert (held.gpus >= least - 1e-9).all()
+    assert np.isfinite(result.end_s).all()
+    assert (result.levels.gpus_busy <= gpus + 1e-6).all()
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
@@ -265,8 +299,11 @@ def test_bad_traces_are_refused():
     fifo = make_policy("fifo", "fluid")
     with pytest.raises(InvalidInput, match="the trace must have size_s or duration_s"):
         simulate_fluid(Trace(**columns, total_steps=[1]), fifo, cluster=2, speedups=LINEAR)
-    with pytest.raises(InvalidInput, match=r"min_gpus\[0\] = 2: the fluid engine divides GPUs down to any fraction"):
-        simulate_fluid(Trace(**columns, size_s=[1.0], min_gpus=[2]), fifo, cluster=2, speedups=LINEAR)
+    needy = Trace(**columns, size_s=[1.0], min_gpus=[2])
+    with pytest.raises(InvalidInput, match=r"min_gpus\[0\] = 2: the cluster has 1 GPUs"):
+        simulate_fluid(needy, fifo, cluster=1, speedups=LINEAR)
+    with pytest.raises(InvalidInput, match=r"min_gpus\[0\] = 2: model m has speedups of up to 1 GPUs"):
+        simulate_fluid(needy, fifo, cluster=4, speedups=Speedups.linear(1))
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,20 @@
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from fluid_cases import PCS, random_config, random_speedups, random_trace
+from fluid_cases import PCS, random_case, random_config, random_speedups, random_trace, with_least_gpus
 from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise import InvalidInput, WfqConfig
-from equipoise.heuristics import make_policy
+from equipoise.heuristics import make_policy, policies_of
 from equipoise.simulation import Trace
 from equipoise.simulation.fluid import FluidRules, Speedups, predict_completion, simulate_fluid
+from equipoise.simulation.fluid.prediction import play_out
 
 # Jobs of PCS's Fig. 1 on one GPU: arrival and size.
 TOY = ((0.0, 10.0), (0.0, 8.0), (1.0, 1.0), (10.0, 8.0))
@@ -124,6 +126,49 @@ def test_every_present_job_can_be_predicted():
     assert [[end_s for end_s, _ in row] for row in policy.found] == [[6.0], [6.0, 10.0]]
 
 
+@pytest.mark.parametrize("name", [*policies_of("fluid"), "integral"])
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_compiled_prediction_is_the_plain_one(name, seed):
+    """At each arrival, for each job present, in whatever order the policy has put them."""
+    case = random_case(name, seed)
+    within = {"rel": 1e-12, "abs": 2e-5 if case.rules.microseconds else 1e-6}
+
+    class Both(Recording):
+        def guaranteed_s(self, state, job):
+            if state.event == "arrival" and job.rank == max(each.rank for each in state.jobs):
+                for each in state.jobs:
+                    predicted = predict_completion(state, self.policy, each.trace_index)
+                    plain = play_out(state, self.policy, each)
+                    assert predicted.end_s == pytest.approx(plain.end_s, **within)
+                    assert predicted.bound_s == pytest.approx(plain.bound_s, nan_ok=True)
+                    self.found.append(predicted)
+            return math.nan
+
+    policy, trace = Both(case.policy), case.trace.select(range(min(12, len(case.trace))))
+    rules = replace(case.rules, predict=True)
+    simulate_fluid(trace, policy, cluster=case.gpus, speedups=case.speedups, rules=rules)
+    assert policy.found
+
+
+def test_a_prediction_changes_nothing():
+    case = random_case("integral", 7)
+    held = []
+
+    class Asking(Recording):
+        def guaranteed_s(self, state, job):
+            before = [vars(each).copy() for each in state.jobs]
+            turns = self.policy.rule.turns
+            predict_completion(state, self.policy, job.trace_index)
+            assert [vars(each) for each in state.jobs] == before
+            assert self.policy.rule.turns == turns
+            held.append(len(before))
+            return math.nan
+
+    rules = FluidRules(predict=True)
+    simulate_fluid(case.trace, Asking(case.policy), cluster=case.gpus, speedups=case.speedups, rules=rules)
+    assert max(held) > 1
+
+
 def test_a_job_that_is_not_there_is_refused():
     class Asking(Recording):
         def guaranteed_s(self, state, job):
@@ -146,6 +191,23 @@ def test_no_job_ends_after_its_guarantee(seed):
     assert np.isfinite(result.bound_s).all()
     assert (result.end_s <= result.bound_s * (1.0 + SLACK)).all()
     assert (result.predicted_end_s <= result.bound_s * (1.0 + SLACK)).all()
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_no_job_with_least_gpus_ends_after_its_guarantee(seed):
+    """A share below the least GPUs of a job ahead gives no finite guarantee."""
+    rng = np.random.default_rng(seed)
+    config, speedups, gpus = random_config(rng), random_speedups(rng), int(rng.integers(1, 14))
+    trace = with_least_gpus(rng, random_trace(rng, 40), speedups, gpus)
+    result = run(trace, make_policy("wfq", "fluid", config=config), gpus, speedups)
+    assert not np.isnan(result.bound_s).any()
+    assert (result.end_s <= result.bound_s * (1.0 + SLACK)).all()
+    queues = np.searchsorted(config.thresholds, trace.size_s)
+    shares = np.array([float(weight * gpus) for weight in config.weights])
+    # The guarantee of the first job to arrive counts it alone.
+    first = int(np.lexsort((trace.job_id, trace.arrival_s))[0])
+    lacks = trace.min_gpus[first] > 1 and shares[queues[first]] < trace.min_gpus[first]
+    assert np.isinf(result.bound_s[first]) == lacks
 
 
 @given(seed=st.integers(0, 2**32 - 1), when=st.floats(0.0, 1.0))

@@ -7,8 +7,9 @@ import pytest
 from fluid_cases import PCS
 
 from equipoise import InvalidInput
-from equipoise.simulation import Trace
-from equipoise.simulation.fluid import Speedups
+from equipoise.heuristics import make_policy
+from equipoise.simulation import Cluster, Trace
+from equipoise.simulation.fluid import Speedups, simulate_fluid
 
 
 def test_the_own_tables_follow_their_formula():
@@ -40,10 +41,64 @@ def test_the_published_tables_are_read():
     assert speedups.curve("LinearModel", 5).tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
 
 
+TYPES = {
+    "gpu_type": "v100",
+    "models": {"a": {"speedup": [1, 1.9, 2.7, 3.4], "spread": [1, 1.5, 2.0, 2.5]}, "b": {"speedup": [1, 2]}},
+    "gpu_types": {"k80": {"models": {"a": {"speedup": [1, 2, 3], "rate": 0.25}}}},
+}
+
+
+def test_speedups_by_gpu_type_and_by_machines(tmp_path):
+    path = tmp_path / "speedups.json"
+    path.write_text(json.dumps(TYPES), encoding="utf-8")
+    speedups = Speedups.read(path)
+    for cluster in (8, {"v100": 8}):
+        assert speedups.on(Cluster.of(cluster)).curve("a").tolist() == [0.0, 1.0, 1.9, 2.7, 3.4]
+    machines = speedups.on(Cluster(gpus_by_type={"v100": 8}, gpus_per_machine=2))
+    assert machines.curve("a").tolist() == [0.0, 1.0, 1.9, 2.0, 2.5]
+    assert machines.curve("b").tolist() == [0.0, 1.0, 2.0]
+    trace = Trace(job_id=[0], model=["a"], gang_gpus=[4], arrival_s=[0.0], size_s=[100.0])
+    slow = speedups.on(Cluster.of({"k80": 8}))
+    assert slow.curve("a").tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert slow.sizes_s(trace).tolist() == [400.0]
+    with pytest.raises(InvalidInput, match="cluster = 'p100': the speedups are of the GPU types v100, k80"):
+        speedups.on(Cluster.of({"p100": 8}))
+    # Without named types, those of the tables hold for any.
+    assert Speedups.builtin().on(Cluster.of({"p100": 8})).curve("linear", 2).tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize(("cluster", "end_s"), [(4, 100 / 3.4), ({"v100": 4}, 100 / 3.4), ({"k80": 4}, 400 / 3)])
+def test_the_engine_takes_the_speedups_of_its_gpu_type(tmp_path, cluster, end_s):
+    path = tmp_path / "speedups.json"
+    path.write_text(json.dumps(TYPES), encoding="utf-8")
+    trace = Trace(job_id=[0], model=["a"], gang_gpus=[4], arrival_s=[0.0], size_s=[100.0])
+    policy = make_policy("fifo", "fluid")
+    result = simulate_fluid(trace, policy, cluster=Cluster.of(cluster), speedups=Speedups.read(path), compiled=False)
+    assert result.end_s.tolist() == [pytest.approx(end_s, rel=1e-15)]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"spread": {"a": [1.0]}}, r"spread\[a\] = '1 entries': must be as long as its table, which has 2 entries"),
+        ({"spread": {"b": [1.0, 2.0]}}, r"spread\[b\] = '2 entries': must be as long as its table, which has 0"),
+        ({"spread": {"a": [1.0, -2.0]}}, r"spread\[a\]\[1\] = -2.0: must be greater than 0"),
+        ({"rates": {"a": 0.0}}, r"rates\[a\] = 0.0: must be greater than 0"),
+        ({"rates": {"b": 1.0}}, "rates = 'b': has no table"),
+        ({"by_type": {"k80": 3}}, r"by_type\[k80\] = 'int': must be Speedups of one GPU type"),
+    ],
+)
+def test_bad_speedups_are_refused(change, message):
+    with pytest.raises(InvalidInput, match=message):
+        Speedups(tables={"a": [1.0, 2.0]}, **change)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("{", "is no JSON"),
+        ('{"models": {"a": {"speedup": [1]}}, "gpu_types": []}', "gpu_types = 'list': must be an object"),
+        ('{"models": {"a": {"speedup": [1]}}, "gpu_types": {"k": 3}}', "models = .*must be an object"),
         ("[]", "models"),
         ('{"models": {}}', "must name at least one model"),
         ('{"models": {"a": 3}}', r"models\[a\] = 'int'"),

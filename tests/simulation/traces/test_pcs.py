@@ -23,8 +23,17 @@ def test_the_columns_of_a_file(tmp_path):
         assert trace.size_s.tolist() == [16482.25, 0.25]
         assert trace.gang_gpus.tolist() == [1, 4]
         assert trace.arrival_s.tolist() == [0.0, 6.5]
+        assert trace.min_gpus.tolist() == [1, 1]
         assert trace.duration_s is None
         assert trace.total_steps.tolist() == [16482, 1]
+
+
+def test_the_least_gpus_of_a_file(tmp_path):
+    path = written(tmp_path, "0,0,16,4,0,a,3", "1,0,16,4,0,a,", header=f"{HEADER},min_gpus")
+    assert read_trace(path).min_gpus.tolist() == [3, 1]
+    path = written(tmp_path, "0,0,16,4,0,a,5", header=f"{HEADER},min_gpus")
+    with pytest.raises(InvalidInput, match=r"min_gpus = 5: .* line 2"):
+        read_trace(path)
 
 
 @pytest.mark.parametrize(
