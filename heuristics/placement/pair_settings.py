@@ -47,60 +47,83 @@ class Setting(NamedTuple):
         Its time alone with this sub-batch, relative to that with its full batch, at least 1.
     running_ratio, waiting_ratio : float
         Interference ratios of the two jobs.
+    running_gpus, waiting_gpus : int
+        GPUs of the two jobs.
     """
 
     sub_batch: int
     factor: float
     running_ratio: float
     waiting_ratio: float
+    running_gpus: int = 1
+    waiting_gpus: int = 1
+
+    def ends(self, running_s: float, waiting_s: float) -> tuple[float, float]:
+        """Return the ends of the running and the waiting job if they share at once."""
+        return pair_ends(running_s, waiting_s * self.factor, self.running_ratio, self.waiting_ratio, 0.0)
+
+    def held_gpu_s(self, running_end_s: float, waiting_end_s: float) -> float:
+        """Return the GPU-seconds until the pair has left all its GPUs, of which it shares as many as possible."""
+        shared = min(self.running_gpus, self.waiting_gpus)
+        alone = (self.running_gpus - shared) * running_end_s + (self.waiting_gpus - shared) * waiting_end_s
+        return shared * max(running_end_s, waiting_end_s) + alone
 
     def cost(self, running_s: float, waiting_s: float, behind: float) -> float:
-        """Return the sum of both ends, and `behind` times the later one, if the jobs share at once."""
-        ends = pair_ends(running_s, waiting_s * self.factor, self.running_ratio, self.waiting_ratio, 0.0)
-        return sum(ends) + behind * max(ends)
+        """Return the sum of both ends and `behind` times the GPU-seconds of the pair, if the jobs share at once."""
+        ends = self.ends(running_s, waiting_s)
+        return sum(ends) + (behind * self.held_gpu_s(*ends) if behind else 0.0)
 
 
 class Thresholds:
     """Least remaining times of running jobs, relative to those of waiting ones, from which sharing gains.
 
-    Let a be the time that the running job still needs, b that of the waiting one at its full batch, and n the jobs that
-    wait behind them. Sharing gains if the two ends, and n times the later one, add up to no more than if one job ran
-    after the other. The difference is b times a function of a/b. It is not negative at 0, linear up to the value at
-    which both jobs end together, and falls by 1 per unit from there on: from its one root on, sharing gains.
+    Let a be the time that the running job still needs, b that of the waiting one at its full batch, and n the other
+    jobs that wait, per GPU of the cluster. Sharing gains if the two ends, and n times the GPU-seconds of the pair, add
+    up to no more than if one job ran after the other. The difference is b times a function of a/b. It is not negative
+    at 0, linear up to the value at which both jobs end together, and falls by 1 per unit from there on, where the
+    GPU-seconds of both sides grow alike: from its one root on, sharing gains.
 
     A threshold has a number: 0 that of settings that never gain, 1 that of those that always do.
     """
 
     def __init__(self) -> None:
-        self._numbers: dict[tuple[float, float, float], int] = {}
-        # The value of a/b at which both jobs end together; there, the losses in the sum of the ends and in the later
-        # one, for b = 1; and both losses at 0.
-        self._losses = [(0.0, np.inf, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)]
+        self._numbers: dict[tuple[float, ...], int] = {}
+        # The value of a/b at which both jobs end together; there, for b = 1, the losses in the sum of the ends and in
+        # GPU-seconds; and both losses at 0.
+        self._losses = [(0.0, np.inf, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0, 0.0)]
+        self._array = np.empty((0, 5))
         self._values: dict[float, Floats] = {}
 
     def number(self, setting: Setting) -> int:
         """Return the number of a setting's threshold."""
-        _, factor, x, y = setting
-        number = self._numbers.setdefault((factor, x, y), len(self._losses))
+        number = self._numbers.setdefault(setting[1:], len(self._losses))
         if number == len(self._losses):
+            _, factor, x, y, running_gpus, waiting_gpus = setting
             together = y * factor / x
-            shared, apart = pair_ends(together, factor, x, y, 0.0), pair_ends(together, 1.0, x, y, together)
-            self._losses.append((together, sum(shared) - sum(apart), max(shared) - max(apart), factor - 1.0))
+            shared = setting.ends(together, 1.0)
+            sum_loss = sum(shared) - sum(pair_ends(together, 1.0, x, y, together))
+            held_loss = setting.held_gpu_s(*shared) - running_gpus * together - waiting_gpus
+            slower = factor - 1.0
+            self._losses.append((together, sum_loss, held_loss, slower, waiting_gpus * slower))
         return number
 
     def values(self, behind: float) -> Floats:
-        """Return all thresholds by their numbers, with so many jobs behind."""
+        """Return all thresholds by their numbers, with so many other jobs that wait per GPU."""
         known = self._values.get(behind, np.empty(0))
         if len(known) < len(self._losses):
-            together, sum_loss, last_loss, at_zero = np.array(self._losses[len(known) :]).T
-            at_zero, at_break = (1.0 + behind) * at_zero, sum_loss + behind * last_loss
+            # Conversion takes longer than all the rest.
+            self._array = np.concatenate((self._array, np.reshape(self._losses[len(self._array) :], (-1, 5))))
+            together, sum_loss, held_loss, sum_at_zero, held_at_zero = self._array[len(known) :].T
+            at_zero, at_break = sum_at_zero + behind * held_at_zero, sum_loss + behind * held_loss
             rising = np.maximum(at_zero - np.minimum(at_break, 0.0), TINY)
-            root = np.where(at_break > ROUNDING * (1.0 + behind), together + at_break, together * (at_zero / rising))
+            root = np.where(
+                at_break > ROUNDING * (1.0 + 1e3 * behind), together + at_break, together * (at_zero / rising)
+            )
             known = self._values[behind] = np.concatenate((known, root))
         return known
 
     def forget(self) -> None:
-        """Forget the values of other numbers of jobs behind than 0."""
+        """Forget the values of other numbers of jobs that wait than 0."""
         self._values = {behind: values for behind, values in self._values.items() if not behind}
 
 
@@ -119,23 +142,23 @@ class _WaitingKind:
     def __init__(self, parts: list[tuple[Running, float, float]]) -> None:
         self.parts = parts
         self.settings: dict[int, tuple[Setting, ...]] = {}
-        self.thresholds = np.empty((1, 0), dtype=np.int64)
+        self.thresholds = np.full((1, 16), -1)
 
-    def extend(self, settings: int, kinds: int) -> None:
-        """Make room for so many settings and kinds."""
-        missing = settings - len(self.thresholds), kinds - self.thresholds.shape[1]
-        if max(missing) > 0:
-            rows, columns = missing[0], missing[1] + kinds if missing[1] > 0 else 0
-            self.thresholds = np.pad(self.thresholds, ((0, max(0, rows)), (0, columns)))
-            if columns:
-                self.thresholds[0, -columns:] = -1
+    def extend(self, kinds: int) -> None:
+        """Add columns for so many kinds, if there are fewer."""
+        rows, columns = self.thresholds.shape
+        if kinds > columns:
+            self.thresholds = np.concatenate((self.thresholds, np.full((rows, kinds), -1)), axis=1)
 
     def add(self, number: int, settings: tuple[Setting, ...], thresholds: list[int]) -> None:
         """Add the settings beside a kind of running jobs, and the numbers of their thresholds."""
-        self.extend(len(settings), 0)
+        rows, columns = self.thresholds.shape
+        if len(settings) > rows:
+            more = np.zeros((len(settings) - rows, columns), dtype=np.int64)
+            self.thresholds = np.concatenate((self.thresholds, more))
         self.settings[number] = settings
-        self.thresholds[:, number] = 0
-        self.thresholds[: len(thresholds), number] = thresholds
+        for row in range(len(self.thresholds)):
+            self.thresholds[row, number] = thresholds[row] if row < len(thresholds) else 0
 
 
 class PairSettings:
@@ -149,10 +172,12 @@ class PairSettings:
         Memory of a GPU, with `ModelSpeeds` only; both jobs of a pair must fit it.
     rule : {"pair", "sign"}, optional
         Benefit test. None: the largest sub-batch that fits the memory is the only setting, and gains.
+    counts_waiting : bool
+        Whether jobs that wait count. If they do not, no setting has the numbers of GPUs, so that fewer differ.
     """
 
-    def __init__(self, state: PlacementState, gpu_memory_gb: float, rule: str | None) -> None:
-        self.state, self.gpu_memory_gb, self.rule = state, gpu_memory_gb, rule
+    def __init__(self, state: PlacementState, gpu_memory_gb: float, rule: str | None, counts_waiting: bool) -> None:
+        self.state, self.gpu_memory_gb, self.rule, self.counts_waiting = state, gpu_memory_gb, rule, counts_waiting
         self.table = state.speeds.table if isinstance(state.speeds, ModelSpeeds) else None
         self.thresholds = Thresholds()
         # Numbers of the kinds of running jobs; their jobs as they would run alone, and the memory beside them.
@@ -182,7 +207,7 @@ class PairSettings:
         known = self._waiting.get(kind)
         if known is None:
             known = self._waiting[kind] = _WaitingKind(list(self._parts(kind, job.trace_index)))
-        known.extend(1, len(self._running))
+        known.extend(len(self._running))
         numbers = known.thresholds.take(beside, axis=1)
         if numbers[0].min(initial=0) < 0:
             for number in set(beside[numbers[0] < 0].tolist()):
@@ -190,7 +215,7 @@ class PairSettings:
                 by_pair = self.rule == "pair"
                 known.add(number, settings, [self.thresholds.number(each) if by_pair else 1 for each in settings])
             numbers = known.thresholds.take(beside, axis=1)
-        return self.thresholds.values(behind).take(numbers).min(axis=0)
+        return np.asarray(self.thresholds.values(behind).take(numbers).min(axis=0))
 
     def _parts(self, kind: Kind, index: int) -> Iterator[tuple[Running, float, float]]:
         """Yield a job with its sub-batches B, B/2, .., 1, rounded up; the memory of a worker, and the factor."""
@@ -222,7 +247,8 @@ class PairSettings:
             x, y = float(ratio(running, [run])), float(ratio(run, [running]))
             if factor < best.get((x, y), np.inf) and (self.rule == "pair" or shares_at_once(0.0, 1.0, x, y)):
                 best[x, y] = factor
-                yield Setting(run.sub_batch, factor, x, y)
+                gpus = (running.gpus, run.gpus) if self.counts_waiting else ()
+                yield Setting(run.sub_batch, factor, x, y, *gpus)
 
     def _alone(self, kind: Kind, index: int) -> Running:
         """Return a job of a kind alone on as few machines as possible."""

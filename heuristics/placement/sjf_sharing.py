@@ -62,12 +62,12 @@ class SjfSharingPolicy(ABC):
         if self.order not in ORDERS:
             raise InvalidInput("order", self.order, f"must be one of {', '.join(ORDERS)}")
         check_placement(self.placement)
-        # Waiting jobs that count behind a pair, per GPU of the new job.
-        self._behind_per_gpu = 0.0
+        # The other waiting jobs per GPU of the cluster, if they count.
+        self._behind = 0.0
 
     @abstractmethod
-    def benefit_test(self) -> str | None:
-        """Return the rule of `PairSettings`."""
+    def benefit_test(self) -> tuple[str | None, bool]:
+        """Return the rule of `PairSettings`, and whether jobs that wait count."""
 
     @abstractmethod
     def partners(
@@ -81,7 +81,7 @@ class SjfSharingPolicy(ABC):
     def decide(self, state: PlacementState) -> Iterator[Action]:
         """Start the waiting jobs in order, alone or beside others."""
         if not state.step:
-            self._settings = PairSettings(state, self.gpu_memory_gb, self.benefit_test())
+            self._settings = PairSettings(state, self.gpu_memory_gb, *self.benefit_test())
             self._lone = LoneJobs(self._settings)
             # Waiting jobs as (place in the order, trace index), a heap for each kind.
             self._waiting: dict[Kind, list[tuple[tuple[int, int], int]]] = {}
@@ -118,7 +118,7 @@ class SjfSharingPolicy(ABC):
             place = (time, 0) if self.order == "time" else (job.gang_gpus, time)
             heappush(self._waiting.setdefault(kind, []), (place, job.trace_index))
             arrived.add(kind)
-        return self._waiting if state.ended or self._behind_per_gpu else arrived
+        return self._waiting if state.ended or self._behind else arrived
 
     def _start(self, state: PlacementState, job: PlacementJob, kind: Kind) -> Start | None:
         """Return the start of a job, or None if it must wait."""
@@ -145,8 +145,8 @@ class SjfSharingPolicy(ABC):
 
     def _gaining(self, job: PlacementJob, kind: Kind) -> Indices:
         """Return the places of the jobs that run alone for long enough that a waiting job gains beside them."""
-        lone, behind = self._lone, self._behind_per_gpu * job.gang_gpus
-        least = self._settings.least_running(job, kind, lone.kinds, behind)
+        lone = self._lone
+        least = self._settings.least_running(job, kind, lone.kinds, self._behind)
         return np.flatnonzero(lone.end_ticks >= np.rint((self._settings.state.time_s + least * job.total_s) / TICK_S))
 
 
@@ -160,8 +160,9 @@ class SjfFfsPolicy(SjfSharingPolicy):
 
     name: str = field(default="sjf-ffs", init=False)
 
-    def benefit_test(self) -> None:
+    def benefit_test(self) -> tuple[None, bool]:
         """Return that there is none."""
+        return None, False
 
     def partners(
         self, state: PlacementState, job: PlacementJob, kind: Kind, gaining: Indices
@@ -206,21 +207,21 @@ class SjfBsbfPolicy(SjfSharingPolicy):
         if self.count_waiting and self.rule == "sign":
             raise InvalidInput("count_waiting", True, "the sign test counts no jobs that wait; take rule = 'pair'")
 
-    def benefit_test(self) -> str:
-        """Return the rule."""
-        return self.rule
+    def benefit_test(self) -> tuple[str, bool]:
+        """Return the rule, and whether jobs that wait count."""
+        return self.rule, self.count_waiting
 
     def decide(self, state: PlacementState) -> Iterator[Action]:
         """Start the waiting jobs in order, alone or beside others."""
         if self.count_waiting:
-            self._behind_per_gpu = max(0, len(state.waiting) - 1) / state.cluster.gpus
+            self._behind = max(0, len(state.waiting) - 1) / state.cluster.gpus
         return super().decide(state)
 
     def partners(
         self, state: PlacementState, job: PlacementJob, kind: Kind, gaining: Indices
     ) -> Iterator[tuple[int, int]]:
         """Yield the jobs by the least cost of the pair (`Setting.cost`) in ticks, with the sub-batch that costs it."""
-        lone, behind = self._lone, self._behind_per_gpu * job.gang_gpus
+        lone = self._lone
         by_kind: dict[int, list[tuple[int, int]]] = {}
         columns = (lone.end_ticks, lone.trace_indexes, lone.kinds)
         for end, index, beside in sorted(zip(*(column[gaining].tolist() for column in columns), strict=True)):
@@ -230,7 +231,7 @@ class SjfBsbfPolicy(SjfSharingPolicy):
             end, index = by_kind[beside][at]
             running_s = end * TICK_S - state.time_s
             costs = (
-                (ticks(each.cost(running_s, job.total_s, behind)), -each.sub_batch)
+                (ticks(each.cost(running_s, job.total_s, self._behind)), -each.sub_batch)
                 for each in self._settings.of(kind, beside)
             )
             cost, part = min(costs)

@@ -68,6 +68,8 @@ class PairTable:
     ratios: Mapping[tuple[str, str], float]
     default: float | None = None
     _names: frozenset[str] = field(init=False, repr=False, compare=False)
+    # Names of (model, batch size), since writing one takes longer than all the rest of a look-up.
+    _written: dict[tuple[str, int], str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.ratios:
@@ -105,7 +107,8 @@ class PairTable:
 
     def ratio(self, mine: Running, others: Sequence[Running]) -> float:
         """Return the largest ratio of the job beside each of the others; InvalidInput names a pair without one."""
-        return max(self._pair_ratio(self._name(mine), self._name(other)) for other in others)
+        name = self._name(mine)
+        return max([self._pair_ratio(name, self._name(other)) for other in others])
 
     def missing(self, trace: Trace) -> tuple[tuple[str, str], ...]:
         """Return the pairs of jobs of a trace, at their own batch sizes, that have neither a ratio nor a default."""
@@ -122,7 +125,10 @@ class PairTable:
         return found
 
     def _name(self, run: Running) -> str:
-        return self._table_name(run.model, run.batch_size)
+        key = run.model, run.batch_size
+        if key not in self._written:
+            self._written[key] = self._table_name(*key)
+        return self._written[key]
 
     def _table_name(self, model: str, batch_size: int) -> str:
         named, alone = table_names(model, batch_size)

@@ -243,7 +243,8 @@ def _model_row(row: Row) -> ModelRow:
             skew=row.real("skew") if row.cells["skew"] else None,
             skew_source=row.cells["skew_source"],
             source=row.cells["source"],
-            **{name: row.real(name) for name in _MEMORIES if row.cells.get(name)},
+            memory_gb=row.real("memory_gb") if row.cells.get("memory_gb") else None,
+            memory_gb_per_sample=row.real("memory_gb_per_sample") if row.cells.get("memory_gb_per_sample") else None,
             memory_source=row.cells.get("memory_source", ""),
         )
     except InvalidInput as error:

@@ -102,16 +102,26 @@ class ExactSharing:
             if self.rule == "sign":
                 gains = 2 / Fraction(x) + 1 / Fraction(y) >= 2
             else:
-                shared = self.cost(job, *ends(later_s, part_s, x, y, 0))
-                gains = shared <= self.cost(job, *ends(later_s, whole_s, x, y, later_s))
+                shared = self.cost(job, other, *ends(later_s, part_s, x, y, 0))
+                # One after the other, each holds its GPUs for its own time.
+                apart = sum(ends(later_s, whole_s, x, y, later_s))
+                apart += self.behind() * (other.gang_gpus * later_s + job.gang_gpus * whole_s)
+                gains = shared <= apart
             if gains:
                 running_s = end * TICK - self.state.time_s
-                found.append((ticks(self.cost(job, *ends(running_s, part_s, x, y, 0))), -part))
+                found.append((ticks(self.cost(job, other, *ends(running_s, part_s, x, y, 0))), -part))
         return (min(found)[0], -min(found)[1]) if found else None
 
-    def cost(self, job, running_end_s, waiting_end_s):
-        behind = Fraction(job.gang_gpus * self.waiting_others, self.state.gpu_count)
-        return running_end_s + waiting_end_s + behind * max(running_end_s, waiting_end_s)
+    def behind(self):
+        return Fraction(self.waiting_others, self.state.gpu_count)
+
+    def cost(self, job, other, running_end_s, waiting_end_s):
+        """The ends, and the GPU-seconds of the pair GPU by GPU: the two jobs overlap on as many as possible."""
+        held = 0
+        for gpu in range(max(job.gang_gpus, other.gang_gpus)):
+            here = [running_end_s] * (gpu < other.gang_gpus) + [waiting_end_s] * (gpu < job.gang_gpus)
+            held += max(here)
+        return running_end_s + waiting_end_s + self.behind() * held
 
     def sub_batches(self, job, other):
         """Sub-batches that fit the memory, in descending order."""

@@ -14,14 +14,18 @@ factors = st.sampled_from([1.0, 1.0, 1.125, 1.5, 2.0, 4.0])
 
 def gains(setting, running_s, waiting_s, behind):
     """Whether sharing costs no more, but for rounding, than one job after the other at its full batch."""
-    _, _, x, y = setting
-    apart = pair_ends(running_s, waiting_s, x, y, running_s)
-    return setting.cost(running_s, waiting_s, behind) <= (sum(apart) + behind * max(apart)) * (1 + 1e-12)
+    _, _, x, y, running_gpus, waiting_gpus = setting
+    apart = sum(pair_ends(running_s, waiting_s, x, y, running_s))
+    apart += behind * (running_gpus * running_s + waiting_gpus * waiting_s)
+    return setting.cost(running_s, waiting_s, behind) <= apart * (1 + 1e-12)
 
 
-@given(factors, ratios, ratios, st.sampled_from([0.0, 0.0, 0.25, 1.0, 7.5, 400.0]), st.floats(0.01, 1e4))
-def test_sharing_gains_from_the_threshold_on_and_not_below(factor, x, y, behind, waiting_s):
-    setting, thresholds = Setting(1, factor, x, y), Thresholds()
+@given(
+    factors, ratios, ratios, st.sampled_from([(1, 1), (1, 4), (2, 2), (16, 1)]),
+    st.sampled_from([0.0, 0.0, 0.25, 1.0, 7.5, 400.0]), st.floats(0.01, 1e4),
+)  # fmt: skip
+def test_sharing_gains_from_the_threshold_on_and_not_below(factor, x, y, gpus, behind, waiting_s):
+    setting, thresholds = Setting(1, factor, x, y, *gpus), Thresholds()
     number = thresholds.number(setting)
     least = thresholds.values(behind)[number]
     if least < 1e12:  # it is infinite for no ratio

@@ -109,6 +109,15 @@ def test_the_queue_counts_per_gpu_of_the_cluster():
     assert simulated("sjf-bsbf", jobs[:3], **counting)[0].start_s[2] == 10.0
 
 
+def test_with_a_queue_a_small_job_does_not_slow_a_large_one():
+    # 4 GPUs for 20 s more, and 1 GPU for 2 s: 22 + 4 <= 20 + 22, but 88 GPU-seconds, and not 82, delay the others on
+    # 4 GPUs: 26 + 22 n <= 42 + 20.5 n with 10 of them, and not with 11.
+    for others, shares in ((0, True), (10, True), (11, False)):
+        jobs = [("m", 4, 0.0, 21.0), ("m", 1, 1.0, 2.0), *[("m", 4, 1.0, 900.0)] * others]
+        result, _ = simulated("sjf-bsbf", jobs, gpus=4, ratio=2.0, count_waiting=True)
+        assert result.start_s[1] == (1.0 if shares else 21.0)
+
+
 def test_best_pairs_first_and_first_fit():
     # The pair with the second job has the least sum of ends, the first GPU belongs to the first.
     jobs = [("m", 1, 0.0, 60.0), ("m", 1, 0.0, 40.0), ("m", 1, 0.0, 80.0), ("m", 1, 1.0, 5.0)]
