@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....formulations.arrays import Floats
-from ....formulations.checks import as_integer, as_real, as_reals, same_length
+from ....formulations.checks import as_integer, as_integers, as_real, as_reals, same_length
 from ....formulations.errors import InvalidInput
 from ...traces.trace import Trace
 from ..model_table import ModelTable
@@ -124,12 +124,13 @@ def draw_cluster_jobs(
     count = as_integer("num_jobs", num_jobs, minimum=1)
     gap_s = as_real("mean_interarrival_s", mean_interarrival_s, minimum=0.0)
     mean_s, spread = as_real("mean_duration_s", mean_duration_s, above=0.0), as_real("sigma", sigma, above=0.0)
+    gangs = as_integers("gpu_counts", gpu_counts, minimum=1)
     shares = as_reals("gpu_probabilities", gpu_probabilities, minimum=0.0)
-    same_length(gpu_probabilities=shares, gpu_counts=gpu_counts)
-    if not len(shares) or abs(float(shares.sum()) - 1.0) > 1e-9:
+    same_length(gpu_probabilities=shares, gpu_counts=gangs)
+    if abs(float(shares.sum()) - 1.0) > 1e-9:
         raise InvalidInput("gpu_probabilities", float(shares.sum()), "probabilities must add up to 1")
     arrival_s = _arrivals(rng, count, gap_s)
-    gang_gpus = np.asarray(gpu_counts)[rng.choice(len(shares), size=count, p=shares / shares.sum())]
+    gang_gpus = gangs[rng.choice(len(shares), size=count, p=shares / shares.sum())]
     duration_s = mean_s * np.exp(spread * rng.standard_normal(count) - 0.5 * spread**2)
     drawn = Trace(
         job_id=range(count),

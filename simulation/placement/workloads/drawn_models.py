@@ -62,7 +62,7 @@ def draw_models(
     if trace.duration_s is None:
         raise InvalidInput("duration_s", None, "the trace must have durations")
     bounds = np.array([each.below_gpu_hours for each in classes])
-    if not len(bounds) or bounds[-1] != math.inf or not (np.diff(bounds) > 0).all():
+    if not len(bounds) or bounds[-1] != math.inf or not (bounds[1:] > bounds[:-1]).all():
         raise InvalidInput("classes", bounds.tolist(), "bounds must ascend, and the last must be infinite")
     for index, each in enumerate(classes):
         if not each.models:
