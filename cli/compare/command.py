@@ -120,13 +120,13 @@ def compare_command(
 def default_policies(engine: str | None, speeds: str | None = None) -> Sequence[str]:
     """Return the policies of the paper's main figures that the engine has; if it has none, all that can run.
 
-    Policies that read speeds can run with `--speeds models` only.
+    Policies whose class has `needs_models` can run with `--speeds models` only.
     """
     if engine is None:
         return PAPER
     own = policies_of(engine)
-    reading = [name for name in own if "speeds" in getattr(find_policy(name, engine).load(), "knows", ())]
-    runnable = [name for name in own if speeds == "models" or name not in reading]
+    elastic = [name for name in own if getattr(find_policy(name, engine).load(), "needs_models", False)]
+    runnable = [name for name in own if speeds == "models" or name not in elastic]
     return [name for name in PAPER if name in own] if PAPER[0] in own else runnable
 
 

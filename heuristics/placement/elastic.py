@@ -100,6 +100,7 @@ class ElasticPolicy(ABC):
     name: str = field(default="", init=False)
     engine: ClassVar[str] = "placement"
     knows: ClassVar[frozenset[str]] = frozenset({"speeds"})
+    needs_models: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         store_checked(self, as_real, "interval_s", "restart_s", "rel_gap", above=0.0)
