@@ -195,8 +195,9 @@ def benefit_rules(settings: ExperimentSettings) -> ExperimentOutcome:
         for label in _RULES:
             mine = [results[jobs, label, seed] for seed in settings.seeds]
             over = [hours([each], "jct") / hours([own], "jct") - 1.0 for each, own in zip(mine, pair, strict=True)]
-            row = {"jobs": jobs, "policy": label, "jct h": hours(mine, "jct"), "queue h": hours(mine, "waited")}
-            row |= {"over pair rule %": 100 * (row["jct h"] / hours(pair, "jct") - 1.0)}
+            jct_h = hours(mine, "jct")
+            row = {"jobs": jobs, "policy": label, "jct h": jct_h, "queue h": hours(mine, "waited")}
+            row |= {"over pair rule %": 100 * (jct_h / hours(pair, "jct") - 1.0)}
             row |= {"standard error %": _standard_error(over), "least %": 100 * min(over), "most %": 100 * max(over)}
             shared = float(np.mean([result.of(result.trace.gang_gpus > 0)["shared_pct"] for result in mine]))
             rows.append(row | {"shared GPU time %": shared})
