@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -29,12 +30,12 @@ def experiments_command(paper: str, title: str) -> Callable[..., Action]:
         figure: Annotated[
             str | None, typer.Option(metavar="NAME", help="A figure from the list, or all; without it, the list.")
         ] = None,
-        jobs: Annotated[int, typer.Option(help="Jobs of a generated workload.")] = 120,
+        jobs: Annotated[int | None, typer.Option(help="Jobs of a generated workload [by paper].")] = None,
         gpus: Annotated[int | None, typer.Option(help="GPUs [as many per job as in the paper].")] = None,
         seed: Annotated[int, typer.Option(help="Seed of the first workload.")] = 0,
-        repeats: Annotated[int, typer.Option(help="Workloads to average over.")] = 3,
+        repeats: Annotated[int | None, typer.Option(help="Workloads to average over [by paper].")] = None,
         data: Annotated[
-            Path | None, typer.Option(metavar="FOLDER", help="Data sets, for Figure 17: a folder with pollux/.")
+            Path | None, typer.Option(metavar="FOLDER", help="Data sets: a folder with pollux/, gavel/ and philly/.")
         ] = None,
         html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write tables and plots as a page.")] = None,
         as_json: Json = False,
@@ -51,11 +52,18 @@ def experiments_command(paper: str, title: str) -> Callable[..., Action]:
         for name in names:
             with CountProgress(f"figure {name}" if name.isdigit() else name) as counted:
                 settings = ExperimentSettings(
-                    jobs=jobs, gpus=gpus, seed=seed, repeats=repeats, data=data, on_step=counted
+                    jobs=catalogue.jobs if jobs is None else jobs,
+                    gpus=gpus,
+                    seed=seed,
+                    repeats=catalogue.repeats if repeats is None else repeats,
+                    data=data,
+                    on_step=counted,
                 )
+                started_s = perf_counter()
                 outcomes[name] = catalogue.experiments[name].run(settings)
             if not as_json:
-                _print_outcome(f"{name}: {catalogue.experiments[name].title}", outcomes[name])
+                seconds = perf_counter() - started_s
+                _print_outcome(f"{name}: {catalogue.experiments[name].title} ({seconds:.0f} s)", outcomes[name])
         if as_json:
             document = {name: _fields(outcome) for name, outcome in outcomes.items()}
             sys.stdout.write(json.dumps(document, indent=1) + "\n")

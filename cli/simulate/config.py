@@ -19,6 +19,7 @@ from .policy_arguments import read_value
 from .policy_spec import read_options
 from .workload import (
     chosen_jobs,
+    drawn_jobs,
     elastic_jobs,
     file_and_options,
     first_jobs,
@@ -27,6 +28,7 @@ from .workload import (
     in_order,
     is_elastic,
     is_generated,
+    sampled_jobs,
     with_models,
 )
 
@@ -119,9 +121,16 @@ def read_config(
     # Read once, each for its engine: the files of models and of speedups.
     models = own.model_speeds(amounts)
     speedups = own.speedup_tables() if divides_gpus(engine) else None
-    file, options = file_and_options(trace, speedups is not None)
+    file, options = file_and_options(trace, speedups is not None, models is not None)
     if speedups is not None and is_elastic(trace):
         found = elastic_jobs(trace, jobs, widest, seed, speedups)
+    elif models is not None and (is_generated(trace) or not options.keys().isdisjoint(("sample", "period_s"))):
+        if is_generated(trace):
+            found = drawn_jobs(trace, jobs, widest, seed, models.table)
+        else:
+            found = sampled_jobs(chosen_jobs(read_trace(file), file, options), options, seed, models.table)
+        known = models.profiles(zip(found.model, found.batch_size.tolist(), found.gang_gpus.tolist(), strict=True))
+        profiles_name = OWN_PROFILES
     elif is_generated(trace):
         found = generated_jobs(trace, jobs, widest, seed, first)
     elif is_duration_trace(file):

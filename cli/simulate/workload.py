@@ -19,6 +19,7 @@ from .policy_spec import read_pairs
 if TYPE_CHECKING:
     from ...simulation import Profiles, Trace
     from ...simulation.fluid import Speedups
+    from ...simulation.placement import ModelTable
 
 GENERATED = "generated"
 GENERATED_JOBS = 120
@@ -28,6 +29,9 @@ _GENERATED_HINT = (
     f"engine, {', '.join(_ELASTIC)}."
 )
 _ELASTIC_HINT = f"such as {GENERATED}:1000,load=0.9 or {GENERATED}:1000,workload=automl,sizes=FILE."
+_DRAWN = ("workload", "mean_interarrival_s", "mean_duration_s", "sigma")
+_DRAWN_HINT = f"such as {GENERATED}:480,workload=cluster,mean_interarrival_s=45 or {GENERATED}:30,workload=testbed."
+_SAMPLE = ("sample", "period_s")
 _FILE_HINT = "such as FILE:cluster=NAME, the jobs of FILE whose column model is NAME."
 
 
@@ -68,15 +72,10 @@ def generated_jobs(text: str, jobs: int | None, gpus: int, seed: int, profiles: 
     count, given = _count_and_options(text, ("mean_interarrival_s", *MODES), _GENERATED_HINT)
     options = {key: read_value(value) for key, value in given.items()}
     modes = {mode: options.pop(mode) for mode in MODES if mode in options}
-    # The generator's own distribution of gangs, restricted to those that fit.
-    own = inspect.signature(generate_trace).parameters
-    widths = zip(own["gpu_counts"].default, own["gpu_probabilities"].default, strict=True)
-    gang_gpus = {width: share for width, share in widths if width <= gpus}
     return generate_trace(
         np.random.default_rng(seed),
         num_jobs=(jobs or GENERATED_JOBS) if count is None else count,
-        gpu_counts=tuple(gang_gpus),
-        gpu_probabilities=tuple(share / sum(gang_gpus.values()) for share in gang_gpus.values()),
+        **_fitting_gangs(inspect.signature(generate_trace).parameters, gpus),
         mode_probabilities=modes or None,
         profiles=profiles,
         **options,
@@ -105,17 +104,66 @@ def elastic_jobs(text: str, jobs: int | None, gpus: int, seed: int, speedups: Sp
     return generate_jobs(rng, replace(workload, **changes), num_jobs=number, gpus=gpus, speedups=speedups)
 
 
-def file_and_options(text: str, elastic: bool) -> tuple[str, Mapping[str, str]]:
+def drawn_jobs(text: str, jobs: int | None, gpus: int, seed: int, table: ModelTable) -> Trace:
+    """Return a workload by formula of the placement engine's models; its gangs are those that fit the cluster.
+
+    The text is as for `generated_jobs`; the option "workload" is "cluster" or "testbed", of which two thirds are small
+    jobs. CommandError or InvalidInput if it cannot be read.
+    """
+    from ...simulation.placement.workloads.drawn_jobs import draw_cluster_jobs, draw_testbed_jobs
+
+    count, given = _count_and_options(text, _DRAWN, _DRAWN_HINT)
+    number = (jobs or GENERATED_JOBS) if count is None else count
+    options: dict[str, Any] = {key: read_value(value) for key, value in given.items() if key != "workload"}
+    rng = np.random.default_rng(seed)
+    workload = given.get("workload", "cluster")
+    if workload == "cluster":
+        gangs = _fitting_gangs(inspect.signature(draw_cluster_jobs).parameters, gpus)
+        return draw_cluster_jobs(rng, num_jobs=number, table=table, **gangs, **options)
+    if workload != "testbed":
+        raise InvalidInput("workload", workload, "must be cluster or testbed with --speeds models")
+    _refuse_unknown(text, options, ("mean_interarrival_s",), _DRAWN_HINT)
+    small = round(2 * number / 3)
+    return draw_testbed_jobs(rng, small_jobs=small, large_jobs=number - small, table=table, **options)
+
+
+def sampled_jobs(trace: Trace, options: Mapping[str, str], seed: int, table: ModelTable) -> Trace:
+    """Return a sample of the busiest period of a trace of durations, with drawn models.
+
+    The options "sample" and "period_s" are the number of jobs and the length of the period. CommandError or
+    InvalidInput if one is missing or out of range.
+    """
+    from ...simulation.placement.workloads.busiest_period import sample_busiest
+    from ...simulation.placement.workloads.drawn_models import draw_models
+
+    if not options.keys() >= set(_SAMPLE):
+        raise CommandError("TRACE: sample and period_s go together", "such as FILE:sample=480,period_s=7200.")
+    rng = np.random.default_rng(seed)
+    num_jobs: Any = read_value(options["sample"])
+    window_s: Any = read_value(options["period_s"])
+    return draw_models(rng, sample_busiest(rng, trace, num_jobs=num_jobs, window_s=window_s), table)
+
+
+def _fitting_gangs(parameters: Mapping[str, inspect.Parameter], gpus: int) -> dict[str, Any]:
+    """Return a generator's own numbers of GPUs and their probabilities, restricted to those that fit the cluster."""
+    widths = zip(parameters["gpu_counts"].default, parameters["gpu_probabilities"].default, strict=True)
+    fitting = {width: share for width, share in widths if width <= gpus}
+    total = sum(fitting.values())
+    return {"gpu_counts": tuple(fitting), "gpu_probabilities": tuple(share / total for share in fitting.values())}
+
+
+def file_and_options(text: str, elastic: bool, modelled: bool) -> tuple[str, Mapping[str, str]]:
     """Return the file and the options of "FILE:KEY=VALUE,..."; of any other text, the text and none.
 
-    The key "cluster" is for all engines, "group" for those that divide GPUs (`elastic`). CommandError if there is
-    another, or the options cannot be read.
+    The key "cluster" is for all engines, "group" for those that divide GPUs (`elastic`), "sample" and "period_s" for
+    speeds by models (`modelled`). CommandError if there is another, or the options cannot be read.
     """
     file, colon, more = text.rpartition(":")
     if not colon or "=" not in more or is_generated(text) or Path(text).exists():
         return text, {}
     options = read_pairs(more, "TRACE", _FILE_HINT)
-    _refuse_unknown(text, options, ("cluster", "group") if elastic else ("cluster",), _FILE_HINT)
+    known = ("cluster", *(("group",) if elastic else ()), *(_SAMPLE if modelled else ()))
+    _refuse_unknown(text, options, known, _FILE_HINT)
     return file, options
 
 

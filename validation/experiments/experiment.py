@@ -107,12 +107,15 @@ class Experiment:
 class PaperExperiments:
     """The experiments of one paper by name, with further names as aliases; `paper` is the name as it is printed.
 
-    `cluster_gpus` maps settings to the number of GPUs of the cluster.
+    `cluster_gpus` maps settings to the number of GPUs of the cluster. Without other settings, workloads have so many
+    `jobs`, and figures are means over so many `repeats`.
     """
 
     paper: str
     experiments: Mapping[str, Experiment]
     cluster_gpus: Callable[[ExperimentSettings], int]
+    jobs: int = ExperimentSettings.jobs
+    repeats: int = ExperimentSettings.repeats
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, name: str) -> Experiment:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from .experiment import PaperExperiments
+from .gpu_sharing.catalogue import GPU_SHARING
 from .shockwave.catalogue import SHOCKWAVE
 
 #: The experiments of each paper, by the name that `equipoise bench` takes.
-EXPERIMENTS: Mapping[str, PaperExperiments] = MappingProxyType({"shockwave": SHOCKWAVE})
+EXPERIMENTS: Mapping[str, PaperExperiments] = MappingProxyType({"shockwave": SHOCKWAVE, "gpu-sharing": GPU_SHARING})

@@ -12,8 +12,8 @@ from ....heuristics.placement.elastic import best_configuration
 from ....simulation import Profiles, RoundResult, RoundRules, SimulationResult, Trace, finish_time_fairness
 from ....simulation.placement import ModelSpeeds, ModelTable
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
+from ..plots import Curves
 from .batch_replay import MACHINE_GPUS, BatchStretch, replayed, run_pollux
-from .plots import Curves
 from .policies import FAIR_RIVALS, bars_of
 from .pollux import pollux_workloads
 from .run import UNFAIR, SimulationCase, named, run_cases

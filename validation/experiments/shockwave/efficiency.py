@@ -13,8 +13,8 @@ from ....formulations.arrays import Floats
 from ....heuristics.placement.elastic import best_configuration, divided_batch
 from ....simulation.placement import ModelRow, ModelSpeeds, ModelTable
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
+from ..plots import Curves
 from .batch_replay import MACHINE_GPUS, BatchStretch, run_pollux
-from .plots import Curves
 from .pollux import pollux_workloads
 
 # The paper's example: 100 epochs of CIFAR-10 on 2 GPUs from a batch size of 32, and Pollux's sizes by first epoch.

@@ -15,8 +15,8 @@ from ....heuristics.registry import make_policy
 from ....simulation.rounds.policy import RoundPolicy, RoundState, Schedule, Shares
 from ...benchmarks.prediction import prediction_rows
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
+from ..plots import Curves
 from .paper import cluster_gpus
-from .plots import Curves
 from .run import UNFAIR, SimulationCase, named, run_cases, workload
 
 WATCHED: tuple[Predictor, ...] = ("greedy", "restatement", "oracle")

@@ -15,8 +15,8 @@ from ....solvers.solve import solve
 from ...benchmarks.window import PAPER_GAPS
 from ...instances.window import random_window
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
+from ..plots import Bars, Curves
 from .paper import cluster_gpus
-from .plots import Bars, Curves
 from .run import SimulationCase, metric_row, named, on_workloads, run_cases, workload
 from .settings import PAPER
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from ....simulation import RoundResult, RoundRules, Trace
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
+from ..plots import Bars, Curves, Plot, Schedule
 from .paper import cluster_gpus
-from .plots import Bars, Curves, Plot, Schedule
 from .pollux import pollux_workloads
 from .run import METRICS, RIVALS, UNFAIR, SimulationCase, compared, metric_row, named, on_workloads, run_cases, workload
 

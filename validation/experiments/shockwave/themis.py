@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
+from ..plots import Curves, Schedule
 from .filter_model import FRACTIONS as PRINTED_FRACTIONS
 from .filter_model import filter_rows, filter_runs
 from .paper import cluster_gpus
-from .plots import Curves, Schedule
 from .run import SimulationCase, metric_row, named, run_cases, workload
 
 # Of the sweep.

@@ -19,6 +19,7 @@ from equipoise.simulation import JobState, exclusive_s
 from equipoise.simulation.rounds.policy import RoundJob
 from equipoise.validation.experiments.experiment import ExperimentOutcome, ExperimentSettings, outcome_page
 from equipoise.validation.experiments.papers import EXPERIMENTS
+from equipoise.validation.experiments.plots import Bars, Curves, Schedule
 from equipoise.validation.experiments.shockwave.filter_model import (
     FRACTIONS,
     GPUS,
@@ -36,7 +37,6 @@ from equipoise.validation.experiments.shockwave.filter_model import (
 )
 from equipoise.validation.experiments.shockwave.foresight import late_alarms
 from equipoise.validation.experiments.shockwave.noise import Misled
-from equipoise.validation.experiments.shockwave.plots import Bars, Curves, Schedule
 from equipoise.validation.experiments.shockwave.policies import relative
 from equipoise.validation.experiments.shockwave.pollux import pollux_workloads
 from equipoise.validation.experiments.shockwave.run import workload

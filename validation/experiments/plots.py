@@ -1,4 +1,4 @@
-"""Plots of the Shockwave experiments as SVG: curves, grouped bars, and schedules of jobs over rounds."""
+"""Plots of experiments as SVG: curves, grouped bars, and schedules of jobs over rounds."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ....formulations.arrays import Floats
-from ....formulations.plotting.svg import Frame, bar, bar_legend, document, job_colour, legend, rule, short, text
+from ...formulations.arrays import Floats
+from ...formulations.plotting.svg import Frame, bar, bar_legend, document, job_colour, legend, rule, short, text
 
 # Sizes in pixels.
 _LEFT, _TOP, _WIDTH, _HEIGHT, _RIGHT, _BOTTOM = 70, 34, 600, 220, 190, 50

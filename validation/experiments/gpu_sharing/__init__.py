@@ -1,0 +1,1 @@
+"""The experiments of the SJF-BSBF paper (wise resource sharing), reproduced."""
