@@ -42,8 +42,17 @@ def is_generated(name: str) -> bool:
 
 def is_elastic(name: str) -> bool:
     """Whether the trace of this name is generated with an option that only the fluid engine's generator has."""
-    pieces = name.partition(":")[2].split(",")
-    return is_generated(name) and any(piece.partition("=")[0].strip() in _ELASTIC for piece in pieces)
+    return is_generated(name) and not _keys(name).isdisjoint(_ELASTIC)
+
+
+def is_drawn(name: str) -> bool:
+    """Whether the trace of this name is drawn for speeds by models: generated as a workload, or a sample of a file."""
+    return not _keys(name).isdisjoint(("workload",) if is_generated(name) else _SAMPLE)
+
+
+def _keys(name: str) -> set[str]:
+    pieces = name.partition(":")[2] if is_generated(name) else name.rpartition(":")[2]
+    return {piece.partition("=")[0].strip() for piece in pieces.split(",")}
 
 
 def in_order(trace: Trace, sort: bool) -> Trace:
@@ -116,7 +125,7 @@ def drawn_jobs(text: str, jobs: int | None, gpus: int, seed: int, table: ModelTa
     number = (jobs or GENERATED_JOBS) if count is None else count
     options: dict[str, Any] = {key: read_value(value) for key, value in given.items() if key != "workload"}
     rng = np.random.default_rng(seed)
-    workload = given.get("workload", "cluster")
+    workload = given["workload"]
     if workload == "cluster":
         gangs = _fitting_gangs(inspect.signature(draw_cluster_jobs).parameters, gpus)
         return draw_cluster_jobs(rng, num_jobs=number, table=table, **gangs, **options)
