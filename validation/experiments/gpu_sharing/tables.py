@@ -122,7 +122,7 @@ def _outcome(
             statement="jobs queue less under SJF-FFS and SJF-BSBF than under FIFO, SJF and Tiresias",
             holds=max(queues["sjf-ffs"], queues["sjf-bsbf"]) < min(queues[name] for name in POLICIES[:3]),
             numbers=", ".join(f"{name} {hours:.2f} h" for name, hours in queues.items())
-            + f" (ratios of {source_of_ratios(settings)})",
+            + f"; ratios of {source_of_ratios(settings)}",
         ),
     )
     groups = ("jct h", "large h", "small h", "queue h")
