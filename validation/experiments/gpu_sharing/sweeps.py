@@ -30,8 +30,9 @@ _INJECTED: Mapping[str, tuple[str, dict[str, Any]]] = {
     "sjf-bsbf, sign": ("sjf-bsbf", {"rule": "sign"}),
 }
 _RULES = dict(_INJECTED) | {"sjf-bsbf, waiting counted": ("sjf-bsbf", {"count_waiting": True})}
-# The tests differ by less than workloads do: so many times the repeats of the settings are drawn.
-_RULES_TIMES = 4
+# Of Figure 6b and the benefit tests, whose differences are small beside those of the workloads: so many times the
+# repeats of the settings are drawn.
+_TIMES = 4
 # Equal jobs on one GPU: few, and as many as the limits need.
 _EQUAL_S, _EQUAL_JOBS = 10.0, (40, 400)
 
@@ -91,6 +92,7 @@ def figure_6a(settings: ExperimentSettings) -> ExperimentOutcome:
 
 def figure_6b(settings: ExperimentSettings) -> ExperimentOutcome:
     """JCT by the ratio of all pairs, where memory bounds the batches of two jobs and where it does not."""
+    settings = replace(settings, repeats=_TIMES * settings.repeats)
     gpus, jobs = cluster_gpus(settings), 2 * settings.jobs
     traces = {seed: cluster_workload(settings, jobs, seed) for seed in settings.seeds}
     cases = {
@@ -181,7 +183,7 @@ def figure_6b(settings: ExperimentSettings) -> ExperimentOutcome:
 
 def benefit_rules(settings: ExperimentSettings) -> ExperimentOutcome:
     """JCT under the benefit tests of SJF-BSBF, with drawn ratios, at the loads of Tables III and IV."""
-    settings = replace(settings, repeats=_RULES_TIMES * settings.repeats)
+    settings = replace(settings, repeats=_TIMES * settings.repeats)
     gpus, sizes = cluster_gpus(settings), (settings.jobs, 2 * settings.jobs)
     cases = {
         (jobs, label, seed): SharingCase(
