@@ -119,7 +119,7 @@ def drawn_jobs(text: str, jobs: int | None, gpus: int, seed: int, table: ModelTa
     The text is as for `generated_jobs`; the option "workload" is "cluster" or "testbed", of which two thirds are small
     jobs. CommandError or InvalidInput if it cannot be read.
     """
-    from ...simulation.placement.workloads.drawn_jobs import draw_cluster_jobs, draw_testbed_jobs
+    from ...simulation.placement import draw_cluster_jobs, draw_testbed_jobs
 
     count, given = _count_and_options(text, _DRAWN, _DRAWN_HINT)
     number = (jobs or GENERATED_JOBS) if count is None else count
@@ -142,8 +142,7 @@ def sampled_jobs(trace: Trace, options: Mapping[str, str], seed: int, table: Mod
     The options "sample" and "period_s" are the number of jobs and the length of the period. CommandError or
     InvalidInput if one is missing or out of range.
     """
-    from ...simulation.placement.workloads.busiest_period import sample_busiest
-    from ...simulation.placement.workloads.drawn_models import draw_models
+    from ...simulation.placement import draw_models, sample_busiest
 
     if not options.keys() >= set(_SAMPLE):
         raise CommandError("TRACE: sample and period_s go together", "such as FILE:sample=480,period_s=7200.")

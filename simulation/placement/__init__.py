@@ -21,6 +21,9 @@ from .rules import PlacementRules
 from .speeds import DurationSpeeds, ProfileSpeeds, Running, Speeds
 from .ticks import TICK_S, ticks
 from .time_model import Iteration, TimeModel, TimeModelFit, fit_time_model
+from .workloads.busiest_period import sample_busiest
+from .workloads.drawn_jobs import draw_cluster_jobs, draw_testbed_jobs
+from .workloads.drawn_models import ModelClass, draw_models
 
 __all__ = [
     "PLACEMENTS",
@@ -32,6 +35,7 @@ __all__ = [
     "Interference",
     "Iteration",
     "MeasuredSlowdown",
+    "ModelClass",
     "ModelRow",
     "ModelSpeeds",
     "ModelTable",
@@ -54,8 +58,12 @@ __all__ = [
     "TimeModel",
     "TimeModelFit",
     "Wake",
+    "draw_cluster_jobs",
+    "draw_models",
+    "draw_testbed_jobs",
     "find_interference",
     "fit_time_model",
+    "sample_busiest",
     "simulate_placement",
     "ticks",
 ]

@@ -8,10 +8,15 @@ import pytest
 from equipoise.cli.main import run
 from equipoise.heuristics import make_policy
 from equipoise.simulation import Cluster, Trace
-from equipoise.simulation.placement import ModelSpeeds, ModelTable, simulate_placement
-from equipoise.simulation.placement.workloads.busiest_period import sample_busiest
-from equipoise.simulation.placement.workloads.drawn_jobs import draw_cluster_jobs, draw_testbed_jobs
-from equipoise.simulation.placement.workloads.drawn_models import draw_models
+from equipoise.simulation.placement import (
+    ModelSpeeds,
+    ModelTable,
+    draw_cluster_jobs,
+    draw_models,
+    draw_testbed_jobs,
+    sample_busiest,
+    simulate_placement,
+)
 
 OPTIONS = ("--engine", "placement", "--speeds", "models", "--gpus-per-machine", "4", "--policy", "sjf")
 
