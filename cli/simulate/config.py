@@ -26,6 +26,7 @@ from .workload import (
     fitting_jobs,
     generated_jobs,
     in_order,
+    is_drawn,
     is_elastic,
     is_generated,
     sampled_jobs,
@@ -124,7 +125,7 @@ def read_config(
     file, options = file_and_options(trace, speedups is not None, models is not None)
     if speedups is not None and is_elastic(trace):
         found = elastic_jobs(trace, jobs, widest, seed, speedups)
-    elif models is not None and (is_generated(trace) or not options.keys().isdisjoint(("sample", "period_s"))):
+    elif models is not None and is_drawn(trace):
         if is_generated(trace):
             found = drawn_jobs(trace, jobs, widest, seed, models.table)
         else:

@@ -42,8 +42,17 @@ def is_generated(name: str) -> bool:
 
 def is_elastic(name: str) -> bool:
     """Whether the trace of this name is generated with an option that only the fluid engine's generator has."""
-    pieces = name.partition(":")[2].split(",")
-    return is_generated(name) and any(piece.partition("=")[0].strip() in _ELASTIC for piece in pieces)
+    return is_generated(name) and not _keys(name).isdisjoint(_ELASTIC)
+
+
+def is_drawn(name: str) -> bool:
+    """Whether the trace of this name is drawn for speeds by models: generated as a workload, or a sample of a file."""
+    return not _keys(name).isdisjoint(("workload",) if is_generated(name) else _SAMPLE)
+
+
+def _keys(name: str) -> set[str]:
+    pieces = name.partition(":")[2] if is_generated(name) else name.rpartition(":")[2]
+    return {piece.partition("=")[0].strip() for piece in pieces.split(",")}
 
 
 def in_order(trace: Trace, sort: bool) -> Trace:
@@ -110,13 +119,13 @@ def drawn_jobs(text: str, jobs: int | None, gpus: int, seed: int, table: ModelTa
     The text is as for `generated_jobs`; the option "workload" is "cluster" or "testbed", of which two thirds are small
     jobs. CommandError or InvalidInput if it cannot be read.
     """
-    from ...simulation.placement.workloads.drawn_jobs import draw_cluster_jobs, draw_testbed_jobs
+    from ...simulation.placement import draw_cluster_jobs, draw_testbed_jobs
 
     count, given = _count_and_options(text, _DRAWN, _DRAWN_HINT)
     number = (jobs or GENERATED_JOBS) if count is None else count
     options: dict[str, Any] = {key: read_value(value) for key, value in given.items() if key != "workload"}
     rng = np.random.default_rng(seed)
-    workload = given.get("workload", "cluster")
+    workload = given["workload"]
     if workload == "cluster":
         gangs = _fitting_gangs(inspect.signature(draw_cluster_jobs).parameters, gpus)
         return draw_cluster_jobs(rng, num_jobs=number, table=table, **gangs, **options)
@@ -133,8 +142,7 @@ def sampled_jobs(trace: Trace, options: Mapping[str, str], seed: int, table: Mod
     The options "sample" and "period_s" are the number of jobs and the length of the period. CommandError or
     InvalidInput if one is missing or out of range.
     """
-    from ...simulation.placement.workloads.busiest_period import sample_busiest
-    from ...simulation.placement.workloads.drawn_models import draw_models
+    from ...simulation.placement import draw_models, sample_busiest
 
     if not options.keys() >= set(_SAMPLE):
         raise CommandError("TRACE: sample and period_s go together", "such as FILE:sample=480,period_s=7200.")

@@ -23,6 +23,9 @@ from .rules import PlacementRules
 from .speeds import DurationSpeeds, ProfileSpeeds, Running, Speeds
 from .ticks import TICK_S, ticks
 from .time_model import InferredRatio, Iteration, TimeModel, TimeModelFit, fit_time_model, infer_ratio
+from .workloads.busiest_period import sample_busiest
+from .workloads.drawn_jobs import draw_cluster_jobs, draw_testbed_jobs
+from .workloads.drawn_models import ModelClass, draw_models
 
 __all__ = [
     "PLACEMENTS",
@@ -35,6 +38,7 @@ __all__ = [
     "Interference",
     "Iteration",
     "MeasuredSlowdown",
+    "ModelClass",
     "ModelRow",
     "ModelSpeeds",
     "ModelTable",
@@ -57,10 +61,14 @@ __all__ = [
     "TimeModel",
     "TimeModelFit",
     "Wake",
+    "draw_cluster_jobs",
+    "draw_models",
+    "draw_testbed_jobs",
     "find_interference",
     "fit_time_model",
     "infer_ratio",
     "pair_ratio_picture",
+    "sample_busiest",
     "simulate_placement",
     "throughput_picture",
     "ticks",

@@ -30,6 +30,7 @@ PLANS = {
     "GoodputAllocation": "GoodputPlan",
     "PairSharing": "PairPlan",
     "GroupSharing": "SharingPlan",
+    "GpuSharing": "SlotSchedule",
     "OpenShop": "ShopSchedule",
     "GangMakespan": "GangSchedule",
 }

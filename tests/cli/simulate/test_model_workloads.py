@@ -8,10 +8,15 @@ import pytest
 from equipoise.cli.main import run
 from equipoise.heuristics import make_policy
 from equipoise.simulation import Cluster, Trace
-from equipoise.simulation.placement import ModelSpeeds, ModelTable, simulate_placement
-from equipoise.simulation.placement.workloads.busiest_period import sample_busiest
-from equipoise.simulation.placement.workloads.drawn_jobs import draw_cluster_jobs, draw_testbed_jobs
-from equipoise.simulation.placement.workloads.drawn_models import draw_models
+from equipoise.simulation.placement import (
+    ModelSpeeds,
+    ModelTable,
+    draw_cluster_jobs,
+    draw_models,
+    draw_testbed_jobs,
+    sample_busiest,
+    simulate_placement,
+)
 
 OPTIONS = ("--engine", "placement", "--speeds", "models", "--gpus-per-machine", "4", "--policy", "sjf")
 
@@ -30,7 +35,7 @@ def expected(trace, gpus):
 @pytest.mark.parametrize(
     ("text", "gpus", "draw"),
     [
-        ("generated:12", 16, lambda rng: draw_cluster_jobs(rng, num_jobs=12)),
+        ("generated:12,workload=cluster", 16, lambda rng: draw_cluster_jobs(rng, num_jobs=12)),
         (
             "generated:12,workload=cluster,mean_interarrival_s=5,sigma=0.5",
             16,
@@ -50,7 +55,7 @@ def test_a_generated_workload_is_that_of_the_library(capsys, text, gpus, draw):
 
 
 def test_gangs_that_do_not_fit_are_not_drawn(capsys):
-    assert found(capsys, "generated:40", 8)["num_jobs"] == 40
+    assert found(capsys, "generated:40,workload=cluster", 8)["num_jobs"] == 40
 
 
 def test_a_sample_is_that_of_the_library(capsys, tmp_path):
@@ -69,8 +74,8 @@ def test_a_sample_is_that_of_the_library(capsys, tmp_path):
     [
         ("generated:9,workload=gavel", "must be cluster or testbed"),
         ("generated:9,workload=testbed,sigma=1", "no option 'sigma'"),
-        ("generated:9,static=1", "no option 'static'"),
-        ("generated:9,sigma=no", "sigma = 'no'"),
+        ("generated:9,workload=cluster,static=1", "no option 'static'"),
+        ("generated:9,workload=cluster,sigma=no", "sigma = 'no'"),
         ("{file}:sample=3", "sample and period_s go together"),
         ("{file}:sample=9,period_s=60", "num_jobs = 9"),
         ("{file}:sample=x,period_s=60", "num_jobs = 'x'"),

@@ -17,6 +17,7 @@ PROBLEMS = [
     eq.FisherMarket,
     eq.GangMakespan,
     eq.GoodputAllocation,
+    eq.GpuSharing,
     eq.GroupSharing,
     eq.HierarchicalFairness,
     eq.MaxMinFairness,

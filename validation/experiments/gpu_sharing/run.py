@@ -20,9 +20,9 @@ from ....simulation.placement import (
     PairTable,
     PlacementResult,
     PlacementRules,
+    draw_cluster_jobs,
     simulate_placement,
 )
-from ....simulation.placement.workloads.drawn_jobs import draw_cluster_jobs
 from ..experiment import ExperimentSettings, OnStep
 from .paper import MACHINE_GPUS, SMALL_GPUS, Printed, cluster_gpus
 

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....simulation import Trace, read_durations
-from ....simulation.placement.workloads.busiest_period import sample_busiest
-from ....simulation.placement.workloads.drawn_jobs import draw_testbed_jobs
-from ....simulation.placement.workloads.drawn_models import draw_models
+from ....simulation.placement import draw_models, draw_testbed_jobs, sample_busiest
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Bars
 from .paper import PAPER_GPUS, PAPER_JOBS, TABLE_2, TABLE_3, TABLE_4, Printed, cluster_gpus
@@ -122,7 +120,7 @@ def _outcome(
             statement="jobs queue less under SJF-FFS and SJF-BSBF than under FIFO, SJF and Tiresias",
             holds=max(queues["sjf-ffs"], queues["sjf-bsbf"]) < min(queues[name] for name in POLICIES[:3]),
             numbers=", ".join(f"{name} {hours:.2f} h" for name, hours in queues.items())
-            + f" (ratios of {source_of_ratios(settings)})",
+            + f"; ratios of {source_of_ratios(settings)}",
         ),
     )
     groups = ("jct h", "large h", "small h", "queue h")

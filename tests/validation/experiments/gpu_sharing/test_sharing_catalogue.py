@@ -1,12 +1,14 @@
 """The experiments of SJF-BSBF: exact figures of equal jobs, what printed figures imply, and small runs without data."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from shared_data import DATA
 
-from equipoise.validation.experiments.experiment import ExperimentSettings
+from equipoise.cli.main import run
+from equipoise.validation.experiments.experiment import Experiment, ExperimentOutcome, ExperimentSettings
 from equipoise.validation.experiments.gpu_sharing.paper import TABLE_2, TABLE_3, TABLE_4, cluster_gpus
 from equipoise.validation.experiments.gpu_sharing.run import (
     SharingCase,
@@ -83,6 +85,23 @@ def test_rows_and_reductions_by_hand():
 def test_experiments_that_need_data_say_so(name, tmp_path):
     assert "--data" in SHARING.find(name).run(SMALL).skipped
     assert "--data" in SHARING.find(name).run(replace(SMALL, data=tmp_path)).skipped
+
+
+def test_the_command_lists_the_experiments_and_prints_their_seconds(capsys):
+    assert run(["bench", "gpu-sharing"]) == 0
+    assert "table4-philly" in capsys.readouterr().out
+    assert run(["bench", "gpu-sharing", "--figure", "table3-pollux"]) == 0
+    assert re.match(r"table3-pollux: .* \(0 s\)\nskipped: needs pollux/", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(("paper", "jobs", "repeats"), [("shockwave", 120, 3), ("gpu-sharing", 240, 5)])
+def test_each_paper_has_its_own_size(paper, jobs, repeats, monkeypatch):
+    seen = []
+    monkeypatch.setattr(Experiment, "run", lambda self, settings: seen.append(settings) or ExperimentOutcome(rows=[]))
+    name = next(iter(EXPERIMENTS[paper].experiments))
+    for more in ([], ["--jobs", "9", "--repeats", "2"]):
+        assert run(["bench", paper, "--figure", name, "--json", *more]) == 0
+    assert [(each.jobs, each.repeats) for each in seen] == [(jobs, repeats), (9, 2)]
 
 
 @pytest.mark.thorough
