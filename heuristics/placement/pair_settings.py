@@ -241,8 +241,12 @@ class PairSettings:
             if fitting:
                 yield Setting(fitting[0][0].sub_batch, 1.0, 1.0, 1.0)
             return
-        best, ratio, other = dict[tuple[float, float], float](), self.state.interference.ratio, [running]
+        best, interference, other = dict[tuple[float, float], float](), self.state.interference, [running]
+        ratio, by_sub_batch, fastest = interference.ratio, getattr(interference, "by_sub_batch", True), np.inf
         for run, factor in fitting:
+            if not by_sub_batch and factor >= fastest:  # the ratios are those of an earlier one
+                continue
+            fastest = min(fastest, factor)
             x, y = float(ratio(running, [run])), float(ratio(run, other))
             if factor < best.get((x, y), np.inf) and (self.rule == "pair" or shares_at_once(0.0, 1.0, x, y)):
                 best[x, y] = factor

@@ -204,7 +204,6 @@ def hold(jobs: Any, state: Any, table: Any, served: Any, pending: Any, chosen: A
                 changes[engine.changes].job, changes[engine.changes].time_s = index, time_s
                 changes[engine.changes].gpus = job.gpus
                 engine.changes += 1
-    for place in range(count):
-        served[place] = chosen[place]
-        jobs[chosen[place]].given = 0.0
+        served[place] = index
+        job.given = 0.0
     engine.served = count

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from ...formulations.checks import as_integer, as_real
 from ...formulations.errors import InvalidInput
@@ -16,7 +16,10 @@ from .speeds import Running, Speeds, table_names
 
 
 class Interference(Protocol):
-    """Slowdown of a job by the jobs that share any of its GPUs."""
+    """Slowdown of a job by the jobs that share any of its GPUs.
+
+    Where an attribute `by_sub_batch` is False, the ratios do not depend on sub-batches.
+    """
 
     def ratio(self, mine: Running, others: Sequence[Running]) -> float:
         """Return the factor on the job's iteration time beside the others (at least one), at least 1."""
@@ -31,6 +34,8 @@ class ConstantInterference:
     value : float
         Factor on the iteration time, at least 1.
     """
+
+    by_sub_batch = False
 
     def __init__(self, value: float) -> None:
         self.value = as_real("interference", value, minimum=1.0)
@@ -64,6 +69,8 @@ class PairTable:
     InvalidInput
         If a ratio is below 1 or there is none.
     """
+
+    by_sub_batch: ClassVar[bool] = False
 
     ratios: Mapping[tuple[str, str], float]
     default: float | None = None
@@ -156,6 +163,8 @@ class DrawnInterference:
     InvalidInput
         If the table has no such pair, or the seed is negative.
     """
+
+    by_sub_batch = False
 
     def __init__(self, table: PairTable, seed: int) -> None:
         self.seed = as_integer("seed", seed, minimum=0)
