@@ -42,9 +42,9 @@ QUEUE = _record("share gpus rest wanted", "head tail demand")
 STATE = _record(
     # Time and timer in ticks; rules; the time to the next turn in quanta; sum of jobs over time.
     "now timer timer_s turn ticks_per_s preemption_s seen_s",
-    # Rules, and whether some jobs have least GPUs; numbers of jobs present, in service, done without GPUs, and in
-    # service at the head of the order.
-    "gpus code microseconds least present served pending prefix "
+    # Rules, whether some jobs have least GPUs, and whether this is a prediction; numbers of jobs present, in service,
+    # done without GPUs, and in service at the head of the order.
+    "gpus code microseconds least predicts present served pending prefix "
     # Kind of the event; sum of jobs over events, events, arrivals and ends so far.
     "event seen events arrived ended "
     # Sizes of the circle, the turns, the members of the turns, and the logs.

@@ -53,11 +53,14 @@ def advance(jobs: Any, state: Any, served: Any, to: float, event: int) -> None:
     span_s = (to - engine.now) / engine.ticks_per_s
     for place in range(engine.served):
         job = jobs[served[place]]
-        paused = min(span_s, job.pause_s)
-        job.pause_s -= paused
-        job.work_s -= job.rate * (span_s - paused)
-        job.run_s += span_s - paused
-        job.gpu_s += job.gpus * (span_s - paused)
+        ran_s = span_s
+        if job.pause_s > 0.0:
+            ran_s -= min(span_s, job.pause_s)
+            job.pause_s -= min(span_s, job.pause_s)
+        job.work_s -= job.rate * ran_s
+        if not engine.predicts:  # a prediction needs no records
+            job.run_s += ran_s
+            job.gpu_s += job.gpus * ran_s
     engine.seen += engine.present
     engine.events += 1
     engine.seen_s += engine.present * span_s

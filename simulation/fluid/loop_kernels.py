@@ -79,6 +79,7 @@ def predict(
     """Play the present jobs out on copies of the arrays until one ends; return its end in seconds, nan without one."""
     engine = state[0]
     copied_state[0] = engine
+    copied_state[0].predicts = 1
     for number in range(len(queues)):
         copied_queues[number] = queues[number]
         for place in range(queues[number].head, queues[number].tail):
