@@ -9,6 +9,9 @@ import numpy as np
 
 from ...formulations.arrays import Floats
 
+# Relative differences of times below this are rounding errors.
+ROUNDING = 1e-12
+
 
 def simulated_ends(
     running_s: Sequence[Fraction],
@@ -72,9 +75,11 @@ def ends_over_delays(
         step = np.minimum(times.min(axis=0), left * ratio)
         over = left > 0
         step = np.where(over, step, 0.0)
-        done = over & (left * ratio <= step)
+        # Rounding must not decide whether two jobs end together: what is left would be less than nothing.
+        until = step * (1.0 + ROUNDING)
+        done = over & (left * ratio <= until)
         now = now + step
-        finished = beside & over & (times <= step)
+        finished = beside & over & (times <= until)
         ends = np.where(finished, now, ends)
         work = np.where(finished, 0.0, np.where(beside, np.maximum(work - step / running_ratios[:, None], 0.0), 0.0))
         left = np.where(done, 0.0, left - step / ratio)

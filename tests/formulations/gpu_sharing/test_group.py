@@ -5,7 +5,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import equipoise as eq
@@ -77,6 +77,7 @@ def test_the_program_has_the_same_optimum(data, objective):
 
 
 @given(groups())
+@example(data=([Fraction(9, 2), Fraction(21, 2)], Fraction(3), [Fraction(9, 4)] * 2, [Fraction(1, 2), Fraction(21, 4)]))
 def test_many_delays_at_once_are_the_simulation(data):
     a, b, x, y = data
     delays = [max(a) * Fraction(k, 9) for k in range(14)]
