@@ -63,6 +63,7 @@ def test_recorded_policy_calls_have_the_same_matching_cost(index):
     assert shares == pytest.approx(given_shares, abs=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("workers", [[3], [2, 1], [1, 4, 2], [0, 2], [1, 1, 1, 1]])
 @pytest.mark.parametrize("seed", range(3))
 def test_as_cheap_as_an_assignment_of_every_place(seed, workers):
@@ -172,6 +173,7 @@ def test_like_jobs_keep_their_order():
     assert plan.worker.tolist() == [0, 1, 0, 1, 0]
 
 
+@pytest.mark.thorough
 @settings(max_examples=8)
 @given(seed=st.integers(0, 10_000), factor=st.sampled_from([0.5, 8.0]))
 def test_metamorphic_relations(seed, factor):

@@ -133,6 +133,7 @@ def agree(problem, first, second):
     assert first / problem.highest == pytest.approx(second / problem.highest, abs=1e-8)
 
 
+@pytest.mark.thorough
 @given(problem=hierarchies())
 def test_the_rates_are_those_of_the_stages_in_fractions(problem):
     expected = np.array([float(rate) for rate in by_stages(problem)])
@@ -140,6 +141,7 @@ def test_the_rates_are_those_of_the_stages_in_fractions(problem):
         agree(problem, problem.rates_at(solved(problem, backend).plan.shares), expected)
 
 
+@pytest.mark.thorough
 @given(problem=hierarchies(max_jobs=5))
 def test_the_stages_end_at_the_lexicographic_optimum_of_the_levels(problem):
     assert by_levels(problem) == by_stages(problem)

@@ -75,6 +75,7 @@ def test_a_generated_workload_runs_to_its_end_on_certified_windows(name):
     assert set(solves["backend"]) == {"lagrangian" if name == "shockwave" else "highs"}
 
 
+@pytest.mark.thorough
 def test_the_same_run_twice_is_the_same_to_the_last_bit():
     for make in (ShockwavePolicy, lambda: ArtifactPolicy(rounds=10)):
         first, second = run(make()), run(make())
@@ -252,6 +253,7 @@ def test_putting_rounds_in_order_costs_no_job_a_round_and_no_rule(drawn, lead, r
     assert schedule_faults(window, ordered.grants, ordered.regime_of) == ()
 
 
+@pytest.mark.thorough
 @given(packed_windows(), st.integers(1, 8))
 def test_exchanges_keep_counts_and_capacity_and_compiled_equals_plain(drawn, lead):
     window, plan, rng = drawn

@@ -126,6 +126,7 @@ def test_every_present_job_can_be_predicted():
     assert [[end_s for end_s, _ in row] for row in policy.found] == [[6.0], [6.0, 10.0]]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [*policies_of("fluid"), "integral"])
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_compiled_prediction_is_the_plain_one(name, seed):
@@ -210,6 +211,7 @@ def test_no_job_with_least_gpus_ends_after_its_guarantee(seed):
     assert np.isinf(result.bound_s[first]) == lacks
 
 
+@pytest.mark.thorough
 @given(seed=st.integers(0, 2**32 - 1), when=st.floats(0.0, 1.0))
 def test_a_flood_of_arrivals_moves_no_job_beyond_its_guarantee(seed, when):
     """Guarantees given before a flood, in all queues, are those without it, and hold."""

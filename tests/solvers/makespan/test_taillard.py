@@ -92,6 +92,7 @@ def test_with_preemption_the_longest_load_is_enough(size):
         assert plan.makespan == shop.lower_bound <= instance.optimum
 
 
+@pytest.mark.thorough
 def test_highs_beside_it():
     rows = list(open_shop_rows(sizes=(4,), names=["highs"], time_limit=3.0))
     assert [row["size"] for row in rows] == ["4x4"]

@@ -33,6 +33,7 @@ def drawn(seed):
     return program, planted, [point for point in points if program.residuals_at(point).worst == 0]
 
 
+@pytest.mark.thorough
 def test_the_best_point_is_never_beaten_and_its_bound_never_refuted():
     for seed in SEEDS:
         program, _, points = drawn(seed)

@@ -85,6 +85,7 @@ def test_medium_windows_are_certified(seed, makespan_weight):
     assert relaxed.objective is None or result.bound >= relaxed.objective
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [0, 1])
 def test_restarts_are_bounded_honestly(seed):
     window = random_window(np.random.default_rng(seed), jobs=30, gpus=8, rounds=8, restart_penalty=1e-3)
@@ -301,6 +302,7 @@ def test_one_more_gpu_never_hurts(draw_small):
         assert all(b >= a - 1e-7 * unit for a, b in itertools.pairwise(values))
 
 
+@pytest.mark.thorough
 def test_one_more_round_never_hurts(draw_small):
     rng = np.random.default_rng(60)
     for _ in range(30):
@@ -309,6 +311,7 @@ def test_one_more_round_never_hurts(draw_small):
         assert all(b >= a - 1e-7 * window.tables.weight_sum for a, b in itertools.pairwise(values))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("restarts", [False, True])
 def test_the_order_of_the_jobs_does_not_matter(draw_small, restarts):
     rng = np.random.default_rng(61 + restarts)

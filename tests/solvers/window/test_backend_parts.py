@@ -181,6 +181,7 @@ def test_rounding_fits_the_cluster_and_bounds_of_branches(draw_small):
         assert (counts <= window.rounds).all()
 
 
+@pytest.mark.thorough
 def test_cuts_are_kept_by_every_packable_schedule_and_broken_by_what_they_cut(draw_small, exhausted):
     rng = np.random.default_rng(39)
     found_any = 0

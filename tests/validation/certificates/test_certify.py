@@ -473,6 +473,7 @@ def test_a_bare_allocation_is_judged_at_the_prices_it_implies():
     assert optimal_spending(market, plan.allocation, plan.prices) == optimal_spending(market, plan)
 
 
+@pytest.mark.thorough
 def test_sparse_and_dense_give_the_same_results():
     (dense, plan), (sparse, _) = case("static"), case("sparse")
     for name, corrupt in CORRUPTIONS.items():

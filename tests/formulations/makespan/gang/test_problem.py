@@ -136,6 +136,7 @@ def test_forms_are_its_own():
 # -- With preemption between rounds ------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @given(problems())
 def test_the_optimum_is_that_of_enumeration(data):
     problem, best = eq.GangMakespan(**data), fewest_rounds(**data)
@@ -159,6 +160,7 @@ def test_the_bound_that_is_not_reached():
     assert eq.solve(problem, rel_gap=0.0).require_optimal().makespan == 2
 
 
+@pytest.mark.thorough
 def test_optimal_is_claimed_only_at_a_bound():
     rng = np.random.default_rng(0)
     closed = 0

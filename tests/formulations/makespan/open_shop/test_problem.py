@@ -124,6 +124,7 @@ def test_forms_are_its_own():
 # -- With preemption ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_preemptive_optimum_is_the_longest_load_on_random_tables():
     rng = np.random.default_rng(1976)
     for number in range(examples(1000)):

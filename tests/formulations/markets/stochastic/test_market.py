@@ -57,6 +57,7 @@ def changed(chain, **fields):
 # -- Exhaustion --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @given(stochastic_markets(max_actions=2, max_resources=2, certain_start=True))
 def test_every_form_has_the_optimum_that_exhaustion_finds(market):
     for form in ("joint", "decoupled"):
@@ -82,6 +83,7 @@ def test_exhaustion_finds_the_outcomes_that_a_hand_finds():
     assert [tuple(row) for row in found] == known
 
 
+@pytest.mark.thorough
 @FEWER
 @given(stochastic_markets())
 def test_a_relaxation_is_never_worse_than_what_it_relaxes(market):
@@ -232,6 +234,7 @@ def test_what_only_renames_changes_nothing(market):
     assert_same_optimum(before, solved(rebuilt(market, renamed)))
 
 
+@pytest.mark.thorough
 @FEWER
 @given(stochastic_markets())
 def test_a_useless_action_and_an_unreachable_state_change_nothing(market):

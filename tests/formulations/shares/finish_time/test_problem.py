@@ -120,6 +120,7 @@ def test_one_type_is_the_closed_form(seed):
     assert result.bound == pytest.approx(high, rel=1e-9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("contended", [True, False])
 @pytest.mark.parametrize(("seed", "types"), [(0, 2), (1, 2), (2, 3), (3, 4)])
 def test_several_types_against_a_bisection_over_linear_programs(seed, types, contended):

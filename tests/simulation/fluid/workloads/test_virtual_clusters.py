@@ -67,6 +67,7 @@ def test_another_format_has_no_virtual_clusters(tmp_path):
         virtual_cluster_jobs(read_trace(path), path, "light")
 
 
+@pytest.mark.thorough
 @needs_philly
 def test_the_virtual_clusters_of_philly():
     every = read_trace(PHILLY)
@@ -77,6 +78,7 @@ def test_the_virtual_clusters_of_philly():
         assert found == (jobs, first, last, gpus), cluster
 
 
+@pytest.mark.thorough
 @needs_philly
 def test_models_of_philly_are_realistic_evenly_drawn_and_bound_its_demands():
     speedups = Speedups.read(TABLES)

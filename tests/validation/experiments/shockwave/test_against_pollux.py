@@ -48,6 +48,7 @@ def small_settings(tmp_path):
     return ExperimentSettings(jobs=4, data=tmp_path)
 
 
+@pytest.mark.thorough
 def test_every_policy_runs_the_jobs_of_every_trace(settings):
     steps = []
     settings = ExperimentSettings(jobs=4, data=settings.data, on_step=lambda done, total: steps.append((done, total)))

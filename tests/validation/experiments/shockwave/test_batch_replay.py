@@ -71,6 +71,7 @@ def recorded(draw):
     return trace_of((model, draw(st.integers(1, 12)), 0.0, draw(st.floats(2000.0, 20_000.0)))), stretches
 
 
+@pytest.mark.thorough
 @given(recorded())
 def test_a_job_alone_takes_the_same_time_in_both_engines(job):
     trace, stretches = job
