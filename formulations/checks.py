@@ -201,6 +201,13 @@ def as_ids(name: str, values: Sequence[Any]) -> tuple[str | int, ...]:
     return ids
 
 
+def as_generator(rng: Any) -> np.random.Generator:
+    """Return a generator of random numbers; InvalidInput names the field `rng` if it is none."""
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidInput("rng", rng, "must be a numpy.random.Generator")
+    return rng
+
+
 def same_length(**arrays: NDArray[Any] | Sequence[Any]) -> None:
     """Check that all named arrays have the length of the last one; raise InvalidInput otherwise."""
     *rest, (reference, last) = arrays.items()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.checks import as_integer, as_integers, as_real, as_reals, same_length
+from ...formulations.checks import as_generator, as_integer, as_integers, as_real, as_reals, same_length
 from ...formulations.errors import InvalidInput
 from ..profiles.rules import MODES, Runs
 from ..profiles.table import Profiles
@@ -83,8 +83,7 @@ def generate_trace(
     rounded, at least 1. A job that enlarges its batch needs less. Source: P. Zheng et al., "Shockwave", NSDI 2023,
     Section 8.1.
     """
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidInput("rng", rng, "must be a numpy.random.Generator")
+    as_generator(rng)
     count = as_integer("num_jobs", num_jobs, minimum=1)
     mean = as_real("mean_interarrival_s", mean_interarrival_s, minimum=0.0)
     if not size_classes:

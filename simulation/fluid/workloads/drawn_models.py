@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ....formulations.checks import as_generator
 from ....formulations.errors import InvalidInput
 from ....formulations.text import nearest_hint
 from ...traces.trace import Trace
@@ -64,10 +65,3 @@ def pick_models(speedups: Speedups, group: str, which: Any) -> list[str]:
 def longest_demands(speedups: Speedups, model: list[str]) -> Any:
     """Return the length of each model's table, shape (N,)."""
     return np.array([len(speedups.tables[name]) for name in model], dtype=np.int64)
-
-
-def as_generator(rng: Any) -> np.random.Generator:
-    """Return the generator; InvalidInput if it is none."""
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidInput("rng", rng, "must be a numpy.random.Generator")
-    return rng

@@ -8,13 +8,13 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ....formulations.checks import as_integer, as_real
+from ....formulations.checks import as_generator, as_integer, as_real
 from ....formulations.errors import InvalidInput
 from ....formulations.text import nearest_hint
 from ...traces.trace import Trace
 from ..speedups import Speedups
 from .cdf import COUNTS, TIMES, Cdf
-from .drawn_models import REALISTIC, as_generator, longest_demands, pick_models
+from .drawn_models import REALISTIC, longest_demands, pick_models
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....formulations.checks import as_integer, as_real
+from ....formulations.checks import as_generator, as_integer, as_real
 from ....formulations.errors import InvalidInput
 from ...traces.trace import Trace
 
@@ -36,8 +36,7 @@ def sample_busiest(rng: np.random.Generator, trace: Trace, *, num_jobs: int, win
     InvalidInput
         If an argument is out of range, or fewer than `num_jobs` jobs arrive in the period.
     """
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidInput("rng", rng, "must be a numpy.random.Generator")
+    as_generator(rng)
     count = as_integer("num_jobs", num_jobs, minimum=1)
     length_s = as_real("window_s", window_s, above=0.0)
     order = np.argsort(trace.arrival_s, kind="stable")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....formulations.arrays import Floats
-from ....formulations.checks import as_integer, as_integers, as_real, as_reals, same_length
+from ....formulations.checks import as_generator, as_integer, as_integers, as_real, as_reals, same_length
 from ....formulations.errors import InvalidInput
 from ...traces.trace import Trace
 from ..model_table import ModelTable
@@ -56,7 +56,7 @@ def draw_testbed_jobs(
     After the physical experiment of Y. Luo et al., "Scheduling Deep Learning Jobs in Multi-Tenant GPU Clusters via Wise
     Resource Sharing", IWQoS 2024. How GPUs, models, iterations and arrivals are drawn is ours.
     """
-    _check(rng)
+    as_generator(rng)
     small, large = as_integer("small_jobs", small_jobs, minimum=0), as_integer("large_jobs", large_jobs, minimum=0)
     if not small + large:
         raise InvalidInput("small_jobs", small, "there must be a job, small or large")
@@ -120,7 +120,7 @@ def draw_cluster_jobs(
     GPUs. The gap, sigma and the probabilities of the single gangs are ours: 240 such jobs on 64 GPUs queue under FIFO
     as long as theirs.
     """
-    _check(rng)
+    as_generator(rng)
     count = as_integer("num_jobs", num_jobs, minimum=1)
     gap_s = as_real("mean_interarrival_s", mean_interarrival_s, minimum=0.0)
     mean_s, spread = as_real("mean_duration_s", mean_duration_s, above=0.0), as_real("sigma", sigma, above=0.0)
@@ -140,11 +140,6 @@ def draw_cluster_jobs(
         duration_s=np.maximum(1.0, duration_s),
     )
     return draw_models(rng, drawn, table)
-
-
-def _check(rng: np.random.Generator) -> None:
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidInput("rng", rng, "must be a numpy.random.Generator")
 
 
 def _arrivals(rng: np.random.Generator, count: int, mean_gap_s: float) -> Floats:

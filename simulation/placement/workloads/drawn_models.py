@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ....formulations.checks import as_generator
 from ....formulations.errors import InvalidInput
 from ...traces.trace import Trace
 from ..model_table import ModelRow, ModelTable
@@ -57,8 +58,7 @@ def draw_models(
         If the trace has no durations, bounds do not ascend to infinity, or a class has no model, or one that is not in
         the table.
     """
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidInput("rng", rng, "must be a numpy.random.Generator")
+    as_generator(rng)
     if trace.duration_s is None:
         raise InvalidInput("duration_s", None, "the trace must have durations")
     bounds = np.array([each.below_gpu_hours for each in classes])
