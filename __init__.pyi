@@ -29,6 +29,9 @@ from .formulations.program.builder import ProgramBuilder
 from .formulations.program.certificate import SolveCertificate
 from .formulations.program.data import ProblemClass, Residuals
 from .formulations.program.model import Program
+from .formulations.search.front import FrontPoint, ParetoFront
+from .formulations.search.objective import Objective, Variable
+from .formulations.search.problem import SearchProblem
 from .formulations.search.wfq_config import WfqConfig
 from .formulations.shares.finish_time.problem import FinishTimeFairness
 from .formulations.shares.hierarchical_fairness import HierarchicalFairness
@@ -60,6 +63,7 @@ __all__ = [
     "EquipoiseError",
     "FinishTimeFairness",
     "FisherMarket",
+    "FrontPoint",
     "GangMakespan",
     "GangSchedule",
     "GoodputAllocation",
@@ -78,10 +82,12 @@ __all__ = [
     "MaxSumThroughput",
     "MinTotalDuration",
     "NoSolution",
+    "Objective",
     "OpenShop",
     "Options",
     "PairPlan",
     "PairSharing",
+    "ParetoFront",
     "ProblemClass",
     "Program",
     "ProgramBuilder",
@@ -90,6 +96,7 @@ __all__ = [
     "Residuals",
     "Result",
     "ScheduleWindow",
+    "SearchProblem",
     "SharingPlan",
     "ShopSchedule",
     "SlotSchedule",
@@ -100,6 +107,7 @@ __all__ = [
     "TerminationReason",
     "UnknownOption",
     "UnsupportedProblem",
+    "Variable",
     "VolatileFisherMarket",
     "WfqConfig",
     "WindowJob",

@@ -37,8 +37,10 @@ RENAMED = {
 class Progress(Protocol):
     """Callback of a backend whose incumbent or bound improves."""
 
-    def __call__(self, objective: float | None, bound: float, incumbent: Any = None) -> None:
-        """Report the incumbent's objective (None: none yet), the bound, and the incumbent itself.
+    def __call__(
+        self, objective: float | None, bound: float, incumbent: Any = None, measures: Mapping[str, float] | None = None
+    ) -> None:
+        """Report the incumbent's objective (None: none yet), the bound, the incumbent itself, and further figures.
 
         The incumbent is a vector of values by column, or for a special backend a plan. A report is kept even if the
         backend fails afterwards.

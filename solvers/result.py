@@ -71,11 +71,23 @@ class Termination:
 
 @dataclass(frozen=True)
 class HistoryPoint:
-    """One moment of a solve: seconds since its start, the incumbent's objective (None: none yet) and the bound."""
+    """One moment of a solve.
+
+    Attributes
+    ----------
+    time : float
+        Seconds since the start.
+    objective : float or None
+        Objective of the incumbent; None: none yet.
+    bound : float
+    measures : mapping of str to float
+        Further figures of a search: "evaluations", and the best score of each objective. Empty for other backends.
+    """
 
     time: float
     objective: float | None
     bound: float
+    measures: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

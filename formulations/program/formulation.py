@@ -30,6 +30,11 @@ class Formulation(ABC, Generic[PlanT]):
         the problem.
     proves_bounds : bool
         Whether a plan includes a proof of its bound (`proved_bound`). If so, `solve` accepts no other bound.
+    trusts_reports : bool
+        Whether plans that a backend reports on the way are not evaluated: where that means simulation. The final plan
+        always is.
+    claims_optimality : bool
+        Whether a closed gap is called OPTIMAL; not where the bound rests on a number that the caller gave.
     """
 
     sense: Sense
@@ -37,6 +42,8 @@ class Formulation(ABC, Generic[PlanT]):
     # Class of all programs, if it is the same for all data and forms; otherwise `class_of` is overridden.
     _declared_class: ClassVar[ProblemClass | None] = None
     proves_bounds: ClassVar[bool] = False
+    trusts_reports: ClassVar[bool] = False
+    claims_optimality: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

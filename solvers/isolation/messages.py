@@ -49,7 +49,7 @@ class Request:
 class MessageKind(Enum):
     """The kind of a worker's message; all but PROGRESS end the request."""
 
-    PROGRESS = "progress"  #: (objective, bound, incumbent)
+    PROGRESS = "progress"  #: (objective, bound, incumbent, measures)
     ANSWER = "answer"  #: the Answer
     RAISED = "raised"  #: an EquipoiseError, meant for the caller
     FAILED = "failed"  #: an EquipoiseError for the caller

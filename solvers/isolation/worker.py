@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -66,10 +67,12 @@ class Reports:
         self._lock = threading.Lock()
         self._wanted = True
 
-    def __call__(self, objective: float | None, bound: float, incumbent: Any = None) -> None:
+    def __call__(
+        self, objective: float | None, bound: float, incumbent: Any = None, measures: Mapping[str, float] | None = None
+    ) -> None:
         """Send one report, unless it cannot be pickled."""
         with suppress(Exception):
-            frame = framed((MessageKind.PROGRESS, (objective, bound, incumbent)), self._problem)
+            frame = framed((MessageKind.PROGRESS, (objective, bound, incumbent, measures)), self._problem)
             with self._lock:
                 if self._wanted:
                     self._channel.send(frame)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -78,7 +79,9 @@ def lowered(answer: Answer, factor: float) -> Answer:
 def lowering(on_progress: Progress, factor: float) -> Progress:
     """Return a callback for reports in the scaled units."""
 
-    def report(objective: float | None, bound: float, incumbent: object = None) -> None:
-        on_progress(None if objective is None else objective / factor, bound / factor, incumbent)
+    def report(
+        objective: float | None, bound: float, incumbent: object = None, measures: Mapping[str, float] | None = None
+    ) -> None:
+        on_progress(None if objective is None else objective / factor, bound / factor, incumbent, measures)
 
     return report

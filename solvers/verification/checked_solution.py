@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
@@ -132,6 +132,8 @@ class ProgressRecorder:
     ----------
     best : CheckedSolution or None
         The best feasible incumbent.
+    unchecked : object or None
+        The last incumbent of a problem that `trusts_reports`.
     bound : float or None
         The last finite bound reported.
     """
@@ -142,19 +144,24 @@ class ProgressRecorder:
         self.task, self.options = task, options
         self.history: list[HistoryPoint] = []
         self.best: CheckedSolution | None = None
+        self.unchecked: Any = None
         self.bound: float | None = None
         self._started, self._on_progress = started, on_progress
         self._error: BaseException | None = None
 
-    def __call__(self, objective: float | None, bound: float, incumbent: Any = None) -> None:
+    def __call__(
+        self, objective: float | None, bound: float, incumbent: Any = None, measures: Mapping[str, float] | None = None
+    ) -> None:
         """Process one report of a backend; see `Progress`."""
         objective, known = as_number(objective), as_number(bound)
         bound = self.task.problem.sign * math.inf if known is None or math.isnan(known) else known
-        point = HistoryPoint(self.elapsed(), objective, bound)
+        point = HistoryPoint(self.elapsed(), objective, bound, measures or {})
         self.history.append(point)
         if math.isfinite(bound):
             self.bound = bound
-        if incumbent is not None:
+        if incumbent is not None and self.task.problem.trusts_reports:
+            self.unchecked = incumbent
+        elif incumbent is not None:
             found = check_solution(self.task, incumbent, self.options)
             if found.feasible:
                 self.best = found if self.best is None else better_solution(self.task.problem, found, self.best)

@@ -93,7 +93,9 @@ class Verification:
     def examine_answer(self) -> None:
         """Recompute objective and residuals of the answer; a violated problem is a fault."""
         program, answer = self.task.program, self.answer
-        given = answer.plan if program is None else answer.values
+        given = answer.values
+        if program is None:
+            given = self.progress.unchecked if answer.plan is None else answer.plan
         if given is None:
             return
         checked = check_solution(self.task, given, self.options, duals=answer.duals, final=True)
@@ -150,6 +152,8 @@ class Verification:
         if self.fault:
             return Termination(TerminationReason.NUMERICAL, message=self.fault)
         if self.objective is not None:
+            if not self.task.problem.claims_optimality:
+                return limited(TerminationReason.FEASIBLE, self.answer, "with a plan", self.options)
             return termination_with_plan(self.answer, self.objective, self.bound, self.gap, self.options)
         termination = termination_without_plan(self.answer, self.options)
         if termination.reason is TerminationReason.INFEASIBLE:
@@ -201,7 +205,7 @@ def termination_with_plan(answer: Answer, objective: float, bound: float, gap: f
         message = answer.message if answer.claim is Claim.SOLVED else ""
         return Termination(TerminationReason.OPTIMAL, message=message)
     left = f"with a plan whose gap is {gap:.2g}" if math.isfinite(gap) else "with a plan, but no bound"
-    return _limited(TerminationReason.FEASIBLE, answer, left, options)
+    return limited(TerminationReason.FEASIBLE, answer, left, options)
 
 
 def termination_without_plan(answer: Answer, options: Options) -> Termination:
@@ -209,10 +213,10 @@ def termination_without_plan(answer: Answer, options: Options) -> Termination:
     if answer.claim in (Claim.INFEASIBLE, Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED):
         return Termination(TerminationReason[answer.claim.name], message=answer.message)
     left = "before it had a plan; there may be one"
-    return _limited(TerminationReason.NO_SOLUTION_FOUND, answer, left, options)
+    return limited(TerminationReason.NO_SOLUTION_FOUND, answer, left, options)
 
 
-def _limited(reason: TerminationReason, answer: Answer, left: str, options: Options) -> Termination:
+def limited(reason: TerminationReason, answer: Answer, left: str, options: Options) -> Termination:
     """Return a termination that names the limit, the state it left, advice, and the backend's own message."""
     limit = answer.limit or Limit.METHOD
     other = f"it stopped at its limit of {limit.value}", "a higher limit in backend_options may help"

@@ -31,6 +31,7 @@ PLANS = {
     "PairSharing": "PairPlan",
     "GroupSharing": "SharingPlan",
     "GpuSharing": "SlotSchedule",
+    "SearchProblem": "ParetoFront",
     "OpenShop": "ShopSchedule",
     "GangMakespan": "GangSchedule",
 }

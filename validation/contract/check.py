@@ -159,7 +159,7 @@ class Check:
         program = problem if isinstance(problem, Program) else None
         reports: list[Report] = []
 
-        def listen(objective: float | None, bound: float, incumbent: Any = None) -> None:
+        def listen(objective: float | None, bound: float, incumbent: Any = None, measures: object = None) -> None:
             if incumbent is not None:
                 incumbent = deepcopy(incumbent) if program is None else np.array(incumbent, dtype=float)
             reports.append(Report(objective, bound, incumbent))

@@ -112,7 +112,9 @@ class IntegerRounds:
         else:
             start = None
 
-        def on_inner_progress(objective: float | None, bound: float, incumbent: Floats | None = None) -> None:
+        def on_inner_progress(
+            objective: float | None, bound: float, incumbent: Floats | None = None, measures: object = None
+        ) -> None:
             best = record.objective
             if bound is not None and math.isfinite(bound):
                 record.tighten(bound / outer.scale)

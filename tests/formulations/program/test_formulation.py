@@ -27,6 +27,7 @@ PROBLEMS = [
     eq.PairSharing,
     eq.Program,
     eq.ScheduleWindow,
+    eq.SearchProblem,
     eq.StochasticMarket,
     eq.VolatileFisherMarket,
 ]
