@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...validation.experiments.papers import EXPERIMENTS
-from ..errors import OK
+from ..errors import OK, CommandError
 from ..files import check_target, write_text
 from ..json_text import json_rows
 from ..options import Action, Json, deferred
@@ -35,8 +35,12 @@ def experiments_command(paper: str, title: str) -> Callable[..., Action]:
         seed: Annotated[int, typer.Option(help="Seed of the first workload.")] = 0,
         repeats: Annotated[int | None, typer.Option(help="Workloads to average over [by paper].")] = None,
         data: Annotated[
-            Path | None, typer.Option(metavar="FOLDER", help="Data sets: a folder with pollux/, gavel/ and philly/.")
+            Path | None, typer.Option(metavar="FOLDER", help="Data sets: a folder with pollux/, gavel/, philly/ and pcs/.")
         ] = None,
+        evaluations: Annotated[
+            int | None, typer.Option(help="Configurations that each search scores (pcs) [by paper].")
+        ] = None,
+        threads: Annotated[int | None, typer.Option(help="Workers of each search (pcs) [2].")] = None,
         html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write tables and plots as a page.")] = None,
         as_json: Json = False,
     ) -> int:
@@ -46,8 +50,12 @@ def experiments_command(paper: str, title: str) -> Callable[..., Action]:
         if figure is None:
             listed = [{"figure": name, "of": entry.title} for name, entry in catalogue.experiments.items()]
             return print_rows(listed, as_json=as_json)
+        for option, value in (("--evaluations", evaluations), ("--threads", threads)):
+            if value is not None and catalogue.evaluations is None:
+                raise CommandError(f"{option} {value}: the experiments of {title} have no searches", "leave it out.")
         check_target("--html", html)
         names = list(catalogue.experiments) if figure == "all" else [catalogue.find(figure).name]
+        searched = catalogue.evaluations or ExperimentSettings.evaluations
         outcomes: dict[str, ExperimentOutcome] = {}
         for name in names:
             with CountProgress(f"figure {name}" if name.isdigit() else name) as counted:
@@ -57,6 +65,8 @@ def experiments_command(paper: str, title: str) -> Callable[..., Action]:
                     seed=seed,
                     repeats=catalogue.repeats if repeats is None else repeats,
                     data=data,
+                    evaluations=searched if evaluations is None else evaluations,
+                    threads=2 if threads is None else threads,
                     on_step=counted,
                 )
                 started_s = perf_counter()

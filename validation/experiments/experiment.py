@@ -30,7 +30,8 @@ class ExperimentSettings:
 
     There are at least 4 jobs in a generated workload, and at least 8 GPUs; by default as many per job as in the paper.
     The workloads have the seeds `seed`, `seed + 1`, ..., and figures are means over these `repeats`. `data` is the
-    folder of the shared data sets, for the experiments that need one. `on_step` is called with the progress of the
+    folder of the shared data sets, for the experiments that need one. Each search scores so many configurations
+    (`evaluations`) on so many workers (`threads`), which change no result. `on_step` is called with the progress of the
     experiment.
     """
 
@@ -39,12 +40,16 @@ class ExperimentSettings:
     seed: int = 0
     repeats: int = 3
     data: Path | None = None
+    evaluations: int = 700
+    threads: int = 1
     on_step: OnStep | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         as_integer("jobs", self.jobs, minimum=4)
         as_integer("seed", self.seed, minimum=0)
         as_integer("repeats", self.repeats, minimum=1)
+        as_integer("evaluations", self.evaluations, minimum=1)
+        as_integer("threads", self.threads, minimum=1)
         if self.gpus is not None:
             as_integer("gpus", self.gpus, minimum=8)
 
@@ -108,7 +113,8 @@ class PaperExperiments:
     """The experiments of one paper by name, with further names as aliases; `paper` is the name as it is printed.
 
     `cluster_gpus` maps settings to the number of GPUs of the cluster. Without other settings, workloads have so many
-    `jobs`, and figures are means over so many `repeats`.
+    `jobs`, figures are means over so many `repeats`, and each search has so many `evaluations`; None: there are no
+    searches.
     """
 
     paper: str
@@ -116,6 +122,7 @@ class PaperExperiments:
     cluster_gpus: Callable[[ExperimentSettings], int]
     jobs: int = ExperimentSettings.jobs
     repeats: int = ExperimentSettings.repeats
+    evaluations: int | None = None
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, name: str) -> Experiment:

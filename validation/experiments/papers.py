@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 from .experiment import PaperExperiments
 from .gpu_sharing.catalogue import GPU_SHARING
+from .pcs.catalogue import PCS
 from .shockwave.catalogue import SHOCKWAVE
 
 #: The experiments of each paper, by the name that `equipoise bench` takes.
-EXPERIMENTS: Mapping[str, PaperExperiments] = MappingProxyType({"shockwave": SHOCKWAVE, "gpu-sharing": GPU_SHARING})
+EXPERIMENTS: Mapping[str, PaperExperiments] = MappingProxyType({"shockwave": SHOCKWAVE, "gpu-sharing": GPU_SHARING, "pcs": PCS})

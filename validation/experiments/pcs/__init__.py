@@ -1,0 +1,1 @@
+"""The experiments of the PCS paper (predictability-centric scheduling by weighted fair queues), reproduced."""
