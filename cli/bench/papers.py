@@ -35,7 +35,7 @@ def experiments_command(paper: str, title: str) -> Callable[..., Action]:
         seed: Annotated[int, typer.Option(help="Seed of the first workload.")] = 0,
         repeats: Annotated[int | None, typer.Option(help="Workloads to average over [by paper].")] = None,
         data: Annotated[
-            Path | None, typer.Option(metavar="FOLDER", help="Data sets: a folder with pollux/, gavel/, philly/ and pcs/.")
+            Path | None, typer.Option(metavar="FOLDER", help="Data: a folder with pollux/, gavel/, philly/ and pcs/.")
         ] = None,
         evaluations: Annotated[
             int | None, typer.Option(help="Configurations that each search scores (pcs) [by paper].")

@@ -11,4 +11,6 @@ from .pcs.catalogue import PCS
 from .shockwave.catalogue import SHOCKWAVE
 
 #: The experiments of each paper, by the name that `equipoise bench` takes.
-EXPERIMENTS: Mapping[str, PaperExperiments] = MappingProxyType({"shockwave": SHOCKWAVE, "gpu-sharing": GPU_SHARING, "pcs": PCS})
+EXPERIMENTS: Mapping[str, PaperExperiments] = MappingProxyType(
+    {"shockwave": SHOCKWAVE, "gpu-sharing": GPU_SHARING, "pcs": PCS}
+)

@@ -34,6 +34,6 @@ PCS = PaperExperiments(
     cluster_gpus=cluster_gpus,
     jobs=PAPER_JOBS,
     repeats=3,
-    evaluations=700,
+    evaluations=350,
     aliases=MappingProxyType({"3": "trade-off", "5": "4", "6": "4", "10b": "10a"}),
 )

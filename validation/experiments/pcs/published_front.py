@@ -1,4 +1,4 @@
-"""The published front of the cluster 2869ce, re-simulated, beside a front of our own search; and seconds of searches."""
+"""The published front of the cluster 2869ce, re-simulated, beside fronts of our own; and seconds of searches."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def published_front(settings: ExperimentSettings) -> ExperimentOutcome:
     exact = float(np.abs(problem.scores_of(configs)[:, 0] / printed[:, 0] - 1.0).max())
     seconds = _seconds(case, settings, steps)
     for samples, taken in seconds.items():
-        rows.append({"jobs": f"{samples} sample(s) of {settings.jobs}", "evaluations": PAPER_EVALUATIONS, "seconds": taken})
+        jobs = f"{samples} sample(s) of {settings.jobs}"
+        rows.append({"jobs": jobs, "evaluations": PAPER_EVALUATIONS, "seconds": taken})
     plot = Curves(
         title="on the jobs that both were tuned on", x_axis="mean prediction error in percent",
         y_axis="mean JCT in seconds", curves={

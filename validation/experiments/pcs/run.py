@@ -77,9 +77,7 @@ def simulated(case: Case, policy: str | WfqConfig, *, size_error_pct: float = 0.
     config = {} if isinstance(policy, str) else {"config": policy}
     chosen = make_policy(policy if isinstance(policy, str) else "wfq", "fluid", **config)
     rules = FluidRules(predict=True, size_error_pct=size_error_pct, seed=seed)
-    result = simulate_fluid(
-        case.trace, chosen, cluster=case.gpus, speedups=case.speedups, rules=rules, record=False
-    )
+    result = simulate_fluid(case.trace, chosen, cluster=case.gpus, speedups=case.speedups, rules=rules, record=False)
     return Figures.of(result)
 
 
@@ -116,6 +114,15 @@ def searched(
         time_limit=time_limit,
         backend_options={backend: chosen},
     )
+
+
+def progress_of(result: Result[ParetoFront]) -> list[tuple[float, int, float]]:
+    """Return (seconds, evaluations, hypervolume) of the reports of a search."""
+    return [
+        (point.time, int(point.measures["evaluations"]), float(point.objective))
+        for point in result.history
+        if point.objective is not None and "evaluations" in point.measures
+    ]
 
 
 def tuned(

@@ -11,7 +11,7 @@ from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Bars, Curves
 from .claims import at_most
 from .paper import FIGURE_9_GPUS, FIGURE_9_JOBS, FIGURE_9B_S, PAPER_EVALUATIONS
-from .run import Steps, spread_columns, searched, simulated, tuning_of
+from .run import Steps, progress_of, searched, simulated, spread_columns, tuning_of
 from .workloads import Case, generated_case
 
 # Parts of a search at which its hypervolume is shown.
@@ -48,9 +48,7 @@ def figure_9a(settings: ExperimentSettings) -> ExperimentOutcome:
 def simulation_claims(rows: Sequence[Mapping[str, Any]]) -> tuple[PaperClaim, ...]:
     """Check that a simulation of each size takes less than the least that the paper prints."""
     seconds = {f"{row['jobs']} jobs, {row['gpus']} GPUs": float(row["wfq s"]) for row in rows}
-    return (
-        at_most("a simulation takes at most a minute", seconds, 60.0, unit=" s", printed="1 to 4 minutes"),
-    )
+    return (at_most("a simulation takes at most a minute", seconds, 60.0, unit=" s", printed="1 to 4 minutes"),)
 
 
 def figure_9b(settings: ExperimentSettings) -> ExperimentOutcome:
@@ -65,31 +63,27 @@ def figure_9b(settings: ExperimentSettings) -> ExperimentOutcome:
             found = searched(problem, settings, seed=settings.seed)
             seconds = perf_counter() - started_s
             steps.add()
-            history = [point for point in found.history if point.objective is not None]
-            scored = history[-1].measures["evaluations"]
-            row: dict[str, Any] = {"jobs": jobs, "gpus": gpus, "evaluations": int(scored), "seconds": seconds}
+            history = progress_of(found)
+            scored = history[-1][1]
+            row: dict[str, Any] = {"jobs": jobs, "gpus": gpus, "evaluations": scored, "seconds": seconds}
             row |= {f"seconds of {PAPER_EVALUATIONS}": seconds * PAPER_EVALUATIONS / scored}
             row |= {"printed s": FIGURE_9B_S[jobs][place], "hypervolume": found.objective}
             for part in _PARTS[:-1]:
-                early = [point.objective for point in history if point.measures["evaluations"] <= part * scored]
+                early = [volume for _, done, volume in history if done <= part * scored]
                 row[f"after {part:.0%}"] = early[-1] if early else None
             rows.append(row)
             curves[f"{jobs} jobs, {gpus} GPUs"] = (
-                [point.time for point in history],
-                [float(point.objective or 0.0) for point in history],
+                [time for time, _, _ in history],
+                [volume for _, _, volume in history],
             )
-    plot = Curves(
-        title="Figure 9b", x_axis="seconds", y_axis="hypervolume of the front", curves=curves, steps=True
-    )
+    plot = Curves(title="Figure 9b", x_axis="seconds", y_axis="hypervolume of the front", curves=curves, steps=True)
     return ExperimentOutcome(rows=rows, claims=search_claims(rows), plots=(plot,))
 
 
 def search_claims(rows: Sequence[Mapping[str, Any]]) -> tuple[PaperClaim, ...]:
     """Check that as many evaluations as the paper's take less time than printed."""
     column = f"seconds of {PAPER_EVALUATIONS}"
-    share = {
-        f"{row['jobs']} jobs, {row['gpus']} GPUs": float(row[column]) / float(row["printed s"]) for row in rows
-    }
+    share = {f"{row['jobs']} jobs, {row['gpus']} GPUs": float(row[column]) / float(row["printed s"]) for row in rows}
     return (
         at_most(
             f"{PAPER_EVALUATIONS} evaluations take less time than the paper's search of that size",

@@ -14,7 +14,7 @@ from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Curves
 from .claims import at_most, below
 from .paper import cluster_gpus
-from .run import Steps, searched, spread_columns, tuning_of
+from .run import Steps, progress_of, searched, spread_columns, tuning_of
 from .workloads import generated_case
 
 #: Searches by label: backend and its options.
@@ -48,12 +48,13 @@ def compare_searches(settings: ExperimentSettings) -> ExperimentOutcome:
             steps.add()
         by_count = np.array([hypervolume_after(result, grid) for result in results])
         curves[label] = (grid.tolist(), by_count.mean(axis=0).tolist())
-        reached[label] = [hypervolume_after(result, [part * settings.evaluations for part in _PARTS]) for result in results]
+        counts = [part * settings.evaluations for part in _PARTS]
+        reached[label] = [hypervolume_after(result, counts) for result in results]
         plans = [result.plan for result in results if result.plan is not None]
         fronts += plans
         row: dict[str, Any] = {"search": label, "seeds": len(seeds)}
-        for place, part in enumerate(_PARTS):
-            row |= spread_columns(f"after {part * settings.evaluations:.0f}", [each[place] for each in reached[label]])
+        for place, count in enumerate(counts):
+            row |= spread_columns(f"after {count:.0f}", [each[place] for each in reached[label]])
         rows.append(row | {"points": float(np.mean([len(plan) for plan in plans]))})
     plot = Curves(
         title=f"means over {len(seeds)} seeds", x_axis="evaluations", y_axis="hypervolume of the front", curves=curves
@@ -63,8 +64,8 @@ def compare_searches(settings: ExperimentSettings) -> ExperimentOutcome:
 
 def hypervolume_after(result: Result[ParetoFront], counts: Sequence[float] | Any) -> list[float]:
     """Return the hypervolume of a search after numbers of evaluations; 0 before its first front."""
-    known = [(point.measures["evaluations"], point.objective) for point in result.history if point.objective is not None]
-    return [max((float(value) for done, value in known if done <= count), default=0.0) for count in counts]
+    known = progress_of(result)
+    return [max((value for _, done, value in known if done <= count), default=0.0) for count in counts]
 
 
 def search_claims(reached: Mapping[str, Sequence[Sequence[float]]]) -> tuple[PaperClaim, ...]:

@@ -50,7 +50,9 @@ def figures_10a_and_10b(settings: ExperimentSettings) -> ExperimentOutcome:
         name: [float(np.mean([each.error_pct for each in found[error, name]])) for error in FIGURE_10A]
         for name in _POLICIES
     }
-    jct = {name: [float(np.mean(_over(found, error, name, 0, "afs"))) for error in FIGURE_10A] for name in _POLICIES[1:]}
+    jct = {
+        name: [float(np.mean(_over(found, error, name, 0, "afs"))) for error in FIGURE_10A] for name in _POLICIES[1:]
+    }
     plots = (
         Bars(title="Figure 10a", y_axis="mean prediction error in percent", groups=groups, series=errors),
         Bars(title="Figure 10b", y_axis="mean JCT over that of AFS without errors", groups=groups, series=jct),

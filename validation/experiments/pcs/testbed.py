@@ -26,9 +26,7 @@ def figures_4_to_6(settings: ExperimentSettings) -> ExperimentOutcome:
     curves: dict[str, tuple[list[float], list[float]]] = {}
     for seed in settings.seeds:
         case = generated_case(settings, "automl", gpus=gpus, seed=seed)
-        found, configs, front = compared(
-            case, settings, seed=seed, times=TIMES, steps=steps, objectives=_OBJECTIVES
-        )
+        found, configs, front = compared(case, settings, seed=seed, times=TIMES, steps=steps, objectives=_OBJECTIVES)
         seen.append(found)
         other = held_out_case(settings, "automl", gpus=gpus, seed=seed)
         unseen.append({name: simulated(other, configs.get(name, name)) for name in found})
@@ -95,9 +93,7 @@ def testbed_claims(
     )
 
 
-def _row(
-    name: str, seen: Sequence[Mapping[str, Figures]], unseen: Sequence[Mapping[str, Figures]]
-) -> dict[str, Any]:
+def _row(name: str, seen: Sequence[Mapping[str, Figures]], unseen: Sequence[Mapping[str, Figures]]) -> dict[str, Any]:
     row: dict[str, Any] = {"policy": name, "jct h": mean(seen, name, "jct_s") / 3600.0}
     row |= spread_columns("jct / afs", ratios(seen, name))
     row |= spread_columns("p90 jct / afs", ratios(seen, name, "p90_jct_s"))

@@ -48,15 +48,12 @@ def figure_1(settings: ExperimentSettings) -> ExperimentOutcome:
 def toy_claims(rows: Sequence[Mapping[str, Any]]) -> tuple[PaperClaim, ...]:
     """Compare the rows with the printed numbers, to their digits."""
 
-    def pairs(column: str, policies: Sequence[str] = tuple(FIGURE_1)) -> dict[str, tuple[float, float]]:
-        return {
-            row["policy"]: (float(row[f"{column}"]), float(row[f"printed {column.removeprefix('most ')}"]))
-            for row in rows
-            if row["policy"] in policies
-        }
+    def pairs(column: str) -> dict[str, tuple[float, float]]:
+        printed = f"printed {column.removeprefix('most ')}"
+        return {row["policy"]: (float(row[column]), float(row[printed])) for row in rows}
 
     return (
         agrees("mean JCT is as printed", pairs("jct s"), within=1e-6, unit=" s"),
         agrees("the mean prediction error is as printed", pairs("error %"), within=0.5, unit="%"),
-        agrees("Themis is fair to every job", pairs("most unfair %", ("themis",)), within=0.5, unit="%"),
+        agrees("the largest unfairness is as printed", pairs("most unfair %"), within=0.5, unit="%"),
     )
