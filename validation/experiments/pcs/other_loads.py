@@ -30,7 +30,7 @@ def figure_10c(settings: ExperimentSettings) -> ExperimentOutcome:
     curves: dict[str, tuple[list[float], list[float]]] = {}
     for seed in settings.seeds:
         # The same jobs, which arrive faster.
-        cases = {load: generated_case(settings, "training", gpus=gpus, seed=seed, load=load) for load in (0.6, 0.8)}
+        cases = {load: generated_case(settings, "automl", gpus=gpus, seed=seed, load=load) for load in (0.6, 0.8)}
         problems = {load: tuning_of(case) for load, case in cases.items()}
         fronts = {}
         for load, problem in problems.items():

@@ -96,5 +96,5 @@ def search_claims(rows: Sequence[Mapping[str, Any]]) -> tuple[PaperClaim, ...]:
 
 
 def _case(settings: ExperimentSettings, jobs: int, gpus: int, seed: int) -> Case:
-    """Return training jobs at the load of the paper."""
-    return generated_case(settings, "training", gpus=gpus, seed=seed, jobs=jobs)
+    """Return AutoML jobs at the load of the paper."""
+    return generated_case(settings, "automl", gpus=gpus, seed=seed, jobs=jobs)

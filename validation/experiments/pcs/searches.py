@@ -31,10 +31,10 @@ _PARTS = (0.2, 0.5, 1.0)
 
 
 def compare_searches(settings: ExperimentSettings) -> ExperimentOutcome:
-    """Run every search from the same ten seeds on one sample of training jobs, to the same number of evaluations."""
+    """Run every search from the same ten seeds on one sample of AutoML jobs, to the same number of evaluations."""
     gpus = cluster_gpus(settings)
     seeds = range(settings.seed, settings.seed + min(_MOST_SEEDS, _TIMES * settings.repeats))
-    problem = tuning_of(generated_case(settings, "training", gpus=gpus, seed=settings.seed))
+    problem = tuning_of(generated_case(settings, "automl", gpus=gpus, seed=settings.seed))
     steps = Steps(settings.on_step, len(SEARCHES) * len(seeds))
     grid = np.linspace(0.0, settings.evaluations, 41)[1:]
     curves: dict[str, tuple[list[float], list[float]]] = {}

@@ -29,7 +29,7 @@ def figures_10a_and_10b(settings: ExperimentSettings) -> ExperimentOutcome:
     steps = Steps(settings.on_step, settings.repeats * (1 + len(FIGURE_10A)))
     found: dict[tuple[int, str], list[Figures]] = {(error, name): [] for error in FIGURE_10A for name in _POLICIES}
     for seed in settings.seeds:
-        case = generated_case(settings, "training", gpus=gpus, seed=seed)
+        case = generated_case(settings, "continuous", gpus=gpus, seed=seed)
         front = tuned(case, settings, seed=seed)
         configs = picks(front, TIMES * simulated(case, "afs").jct_s)
         steps.add()

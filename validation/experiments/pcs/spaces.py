@@ -28,7 +28,7 @@ def figure_9c(settings: ExperimentSettings) -> ExperimentOutcome:
     shares: dict[tuple[int, str], list[float]] = {(count, space): [] for count in FIGURE_9C for space in SPACES}
     volumes: dict[tuple[int, str], list[float]] = {key: [] for key in shares}
     for seed in settings.seeds:
-        case = generated_case(settings, "training", gpus=gpus, seed=seed, jobs=jobs)
+        case = generated_case(settings, "automl", gpus=gpus, seed=seed, jobs=jobs)
         problems = {space: tuning_of(case, space=space) for space in SPACES}
         fronts: dict[tuple[int, str], Floats] = {}
         for count, space in shares:

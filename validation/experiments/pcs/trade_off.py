@@ -21,13 +21,13 @@ LEVELS = (1.1, 1.5, 2.0, 4.0)
 
 
 def trade_off(settings: ExperimentSettings) -> ExperimentOutcome:
-    """Run the policies and search on generated training jobs: mean JCT and mean error of both."""
+    """Run the policies and search on the jobs of workload-3: mean JCT and mean error of both."""
     gpus = cluster_gpus(settings)
     steps = Steps(settings.on_step, settings.repeats * (len(_POLICIES) + 1))
     found: list[dict[str, Figures]] = []
     fronts: list[Floats] = []
     for seed in settings.seeds:
-        case = generated_case(settings, "training", gpus=gpus, seed=seed)
+        case = generated_case(settings, "continuous", gpus=gpus, seed=seed)
         found.append({})
         for name in _POLICIES:
             found[-1][name] = simulated(case, name)
