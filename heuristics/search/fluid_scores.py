@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...formulations.arrays import Floats
+from ...formulations.checks import refuse
 from ...formulations.search.objective import Objective
 from ...formulations.search.wfq_config import WfqConfig
 from ...simulation.cluster import Cluster
@@ -48,7 +49,8 @@ class FluidScores:
     Raises
     ------
     InvalidInput
-        If a trace does not fit the cluster or the speedups.
+        If a trace does not fit the cluster or the speedups, or a table falls up to the demand of a job: PCS divides
+        GPUs as if more of them were never slower.
     """
 
     traces: tuple[Trace, ...]
@@ -62,7 +64,10 @@ class FluidScores:
         object.__setattr__(self, "rules", replace(self.rules, predict=predict))
         for trace in self.traces:
             checked_cluster(trace, self.cluster, self.speedups)
-            fluid_jobs(trace, self._on_cluster, self.rules)
+            jobs = fluid_jobs(trace, self._on_cluster, self.rules)
+            for speedups, job in {id(job.speedups): (job.speedups, job) for job in jobs}.values():
+                falls = np.diff(speedups) < 0.0
+                refuse(f"speedups[{trace.model[job.trace_index]}]", falls, np.array(speedups[1:]), "the table falls")
 
     @cached_property
     def _on_cluster(self) -> Speedups:

@@ -21,8 +21,11 @@ from ...formulations.search.wfq_space import WfqSpace
 from ...simulation.cluster import Cluster
 from ...simulation.fluid.rules import FluidRules
 from ...simulation.fluid.speedups import Speedups
+from ...simulation.profiles.table import Profiles
+from ...simulation.rounds.rules import RoundRules
 from ...simulation.traces.trace import Trace
 from .fluid_scores import FluidScores
+from .round_scores import RoundScores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,14 +49,17 @@ class WfqTuning(SearchProblem):
     test : tuple of Trace
         Samples for `held_out_scores` alone.
     gpus : int, Cluster or mapping of str to int
-        GPUs of the cluster, or those of its type.
+        GPUs of the cluster, or of each type. With several types the weight decay is one variable for each, there is no
+        cap on demands, and no objective may be of "pred_error".
     objectives : sequence of one to four objectives
         Metrics "jct" (seconds), "pred_error" (percent) and "unfairness" (share), each by "avg" or a percentile such as
         "p99"; several may be of one metric.
     speedups : Speedups, optional
-        Built in by default.
-    rules : FluidRules
-        Size errors, preemption overhead and clock of the simulations. Ends are predicted if an objective needs that.
+        Built in by default; for one GPU type, which the fluid engine simulates.
+    profiles : Profiles or mapping of str to Profiles, optional
+        Built in by default; for several GPU types, which the rounds engine simulates.
+    rules : FluidRules or RoundRules, optional
+        Rules of the engine. Ends are predicted if an objective needs that, whatever the rules say.
     space : {"parameters", "direct"}
         Space of `WfqSpace` on the sizes of all training samples.
     reference : array_like of float, shape (m,), optional
@@ -71,7 +77,8 @@ class WfqTuning(SearchProblem):
     test: tuple[Trace, ...] = ()
     objectives: tuple[Objective, ...] = ("jct:avg", "pred_error:avg")  # type: ignore[assignment]  # checked below
     speedups: Speedups | None = None
-    rules: FluidRules = field(default_factory=FluidRules)
+    profiles: Profiles | Mapping[str, Profiles] | None = None
+    rules: FluidRules | RoundRules | None = None
     space: str = "parameters"
     reference: Floats = None  # type: ignore[assignment]  # derived below
     variables: tuple[Variable, ...] = field(init=False)
@@ -79,6 +86,8 @@ class WfqTuning(SearchProblem):
     ideal: Floats = field(init=False)
     decode_vector: Callable[[Floats], WfqConfig] = field(init=False, repr=False)
     starts: Mapping[str, Floats] = field(init=False)
+    _trained: FluidScores | RoundScores = field(init=False, repr=False)
+    _tested: FluidScores | RoundScores = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         store = object.__setattr__
@@ -89,7 +98,9 @@ class WfqTuning(SearchProblem):
             store(self, name, _traces(name, getattr(self, name)))
         if not self.train:
             raise InvalidInput("train", "()", "must have at least one trace")
-        store(self, "speedups", Speedups.builtin() if self.speedups is None else self.speedups)
+        store(self, "gpus", Cluster.of(self.gpus))
+        for name, traces in (("_trained", self.train), ("_tested", self.test)):
+            store(self, name, self._scores(traces))
         store(self, "variables", self._space.variables)
         store(self, "decode_vector", self._space.decode)
         store(self, "evaluate_many", self._evaluate)
@@ -99,27 +110,16 @@ class WfqTuning(SearchProblem):
             store(self, "reference", self._reference())
         super().__post_init__()
 
-    @cached_property
-    def _trained(self) -> FluidScores:
-        return self._scores(self.train)
-
-    @cached_property
-    def _tested(self) -> FluidScores:
-        return self._scores(self.test)
-
-    def _scores(self, traces: tuple[Trace, ...]) -> FluidScores:
-        assert self.speedups is not None
-        return FluidScores(
-            traces=traces,
-            cluster=Cluster.of(self.gpus),
-            speedups=self.speedups,
-            rules=self.rules,
-            objectives=self.objectives,
-        )
+    def _scores(self, traces: tuple[Trace, ...]) -> FluidScores | RoundScores:
+        engine = {name: getattr(self, name) for name in ("speedups", "profiles", "rules")}
+        return engine_scores(traces, Cluster.of(self.gpus), self.objectives, **engine)
 
     @cached_property
     def _space(self) -> WfqSpace:
-        return WfqSpace(sizes_s=self._trained.sizes_s, name=self.space)
+        types = Cluster.of(self.gpus).types
+        several = len(types) > 1
+        gpu_types = types if several else ()
+        return WfqSpace(sizes_s=self._trained.sizes_s, name=self.space, gpu_types=gpu_types, caps=not several)
 
     def _evaluate(self, vectors: Floats) -> Floats:
         """Return the scores of vectors of shape (B, n), shape (B, m); nan where one is infeasible."""
@@ -185,7 +185,7 @@ class WfqTuning(SearchProblem):
             Work on one GPU that arrives per second, over all GPUs; by default the mean gap is that of the history.
         seed : int
         **options
-            `objectives`, `speedups`, `rules`, `space` and `reference`, as above.
+            `objectives`, `speedups`, `profiles`, `rules`, `space` and `reference`, as above.
 
         Raises
         ------
@@ -209,10 +209,10 @@ class WfqTuning(SearchProblem):
         jobs, seed = as_integer("jobs", jobs, minimum=1), as_integer("seed", seed, minimum=0)
         mean_gap_s = float(np.ptp(trace.arrival_s)) / (len(trace) - 1)
         if load is not None:
-            speedups = options.get("speedups") or Speedups.builtin()
             cluster = Cluster.of(gpus)
-            size_s = float(speedups.on(cluster).sizes_s(trace).mean())
-            mean_gap_s = size_s / (as_real("load", load, above=0.0) * cluster.gpus)
+            engine = {name: options.get(name) for name in ("speedups", "profiles", "rules")}
+            sizes_s = engine_scores((trace,), cluster, (), **engine).sizes_s
+            mean_gap_s = float(sizes_s.mean()) / (as_real("load", load, above=0.0) * cluster.gpus)
         elif mean_gap_s == 0.0:
             raise InvalidInput("trace", "one time of arrival", "a history needs a rate of arrivals, or else load")
         drawn = [
@@ -231,6 +231,31 @@ class WfqTuning(SearchProblem):
 @lru_cache(maxsize=4)
 def _restored(values: bytes) -> WfqTuning:
     return WfqTuning(**pickle.loads(values))
+
+
+def engine_scores(
+    traces: tuple[Trace, ...],
+    cluster: Cluster,
+    objectives: tuple[Objective, ...],
+    *,
+    speedups: Speedups | None = None,
+    profiles: Profiles | Mapping[str, Profiles] | None = None,
+    rules: FluidRules | RoundRules | None = None,
+) -> FluidScores | RoundScores:
+    """Return the scores by the engine of the cluster: fluid for one GPU type, rounds for several."""
+    if len(cluster.types) > 1:
+        if speedups is not None:
+            raise InvalidInput("speedups", type(speedups).__name__, "are of one GPU type; several take profiles")
+        if not isinstance(rules := rules or RoundRules(), RoundRules):
+            raise InvalidInput("rules", type(rules).__name__, "must be RoundRules for several GPU types")
+        profiles = profiles or Profiles.builtin()
+        return RoundScores(traces=traces, cluster=cluster, profiles=profiles, rules=rules, objectives=objectives)
+    if profiles is not None:
+        raise InvalidInput("profiles", type(profiles).__name__, "are for several GPU types; one takes speedups")
+    if not isinstance(rules := rules or FluidRules(), FluidRules):
+        raise InvalidInput("rules", type(rules).__name__, "must be FluidRules for one GPU type")
+    speedups = speedups or Speedups.builtin()
+    return FluidScores(traces=traces, cluster=cluster, speedups=speedups, rules=rules, objectives=objectives)
 
 
 def sample_jobs(rng: np.random.Generator, trace: Trace, *, jobs: int, mean_gap_s: float) -> Trace:

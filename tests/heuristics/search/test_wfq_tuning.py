@@ -1,4 +1,4 @@
-"""WfqTuning: scores are those of simulations, bounds hold, samples are drawn whole and apart, workers rebuild little."""
+"""WfqTuning: scores are those of simulations, bounds hold, and samples are drawn whole and apart."""
 
 import pickle
 from dataclasses import replace
@@ -11,8 +11,8 @@ from shared_data import DATA
 import equipoise as eq
 from equipoise.formulations.search.wfq_space import CORNERS
 from equipoise.heuristics import make_policy
-from equipoise.heuristics.search.wfq_tuning import WfqTuning, sample_jobs
-from equipoise.simulation import Trace
+from equipoise.heuristics.search.wfq_tuning import WfqTuning
+from equipoise.simulation import Profiles, RoundRules, Trace, generate_trace, simulate_rounds
 from equipoise.simulation.fluid import FluidRules, Speedups, generate_jobs, simulate_fluid
 
 HISTORY = generate_jobs(np.random.default_rng(0), num_jobs=300, gpus=16)
@@ -113,3 +113,131 @@ def test_the_rate_is_that_of_the_history_or_the_load():
     assert np.diff(sample.arrival_s).mean() == pytest.approx(gap_s, rel=0.05)
     (sample,) = tuning(jobs=5000, load=0.5, objectives=["jct:avg"], reference=[1e9]).train
     assert np.diff(sample.arrival_s).mean() == pytest.approx(HISTORY.size_s.mean() / (0.5 * 16), rel=0.05)
+
+
+# -- Several GPU types -------------------------------------------------------------------------------------------------
+
+
+def by_type(**options):
+    fast = Profiles.builtin()
+    slow = replace(fast, rates={key: 0.4 * rate for key, rate in fast.rates.items()})
+    history = generate_trace(np.random.default_rng(0), num_jobs=20, profiles=fast, mean_interarrival_s=300.0)
+    types = {"gpus": {"v100": 8, "k80": 8}, "profiles": {"v100": fast, "k80": slow}}
+    return WfqTuning.from_history(
+        history, **{**types, "objectives": ["jct:avg", "unfairness:avg"], "jobs": 10, **options}
+    )
+
+
+def test_several_types_have_a_decay_each_and_are_scored_on_the_rounds_engine():
+    problem = by_type(reference=[1e7, 100.0])
+    assert [each.name for each in problem.variables] == ["T", "W[v100]", "W[k80]"]
+    vector = np.array([0.5, 1.0, -1.0])
+    config = problem.configuration(vector)
+    assert config.gpu_types == ("v100", "k80")
+    assert config.queues > 1
+    (trace,) = problem.train
+    policy = make_policy("wfq", "rounds", config=config)
+    result = simulate_rounds(trace, policy, gpus=problem.gpus, profiles=problem.profiles)
+    (scores,) = problem.score(vector[None])
+    fair_s = result.exclusive_s * np.maximum(1.0, trace.gang_gpus * np.maximum(1.0, result.mean_jobs) / 16)
+    assert scores.tolist() == [result.jct_s.mean(), np.maximum(0.0, result.jct_s / fair_s - 1.0).mean()]
+    by_queue = [config.queue_of(size) for size in problem._trained.sizes_s]
+    assert sorted({*by_queue}) == list(range(config.queues))
+
+
+# -- Bad input ---------------------------------------------------------------------------------------------------------
+
+
+def wide(**columns):
+    columns = {"gang_gpus": [32] * 12, "min_gpus": [1] * 12, "size_s": np.arange(1.0, 13.0), **columns}
+    return Trace(job_id=range(12), model=["medium"] * 12, arrival_s=np.arange(12.0), **columns)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"objectives": []}, "objectives = "),
+        ({"objectives": "jct:avg"}, "objectives = 'jct:avg': must be a sequence"),
+        ({"objectives": ["jct"]}, r"objectives\[0\] = 'jct': needs a measure"),
+        (
+            {"objectives": ["makespan:avg"]},
+            r"objectives\[0\] = 'makespan': the metrics are jct, pred_error, unfairness",
+        ),
+        ({"objectives": ["jct:p101"]}, r"objectives\[0\] = 'p101'"),
+        ({"objectives": ["jct:avg", "jct:avg"]}, r"objectives\[1\] = 'jct:avg': the same objective twice"),
+        ({"objectives": [f"jct:p{each}" for each in range(5)]}, "objectives = '5 objectives': must be at most four"),
+        ({"gpus": 0}, "gpus = 0"),
+        ({"gpus": {}}, "gpus = '{}'"),
+        ({"gpus": {"v100": 8, "k80": -1}}, r"gpus\[k80\] = -1"),
+        ({"space": "polar"}, "space = 'polar': must be one of parameters, direct"),
+        ({"train": HISTORY}, "train = 'Trace': must be a tuple of traces"),
+        ({"train": ()}, r"train = '\(\)': must have at least one trace"),
+        ({"test": (HISTORY, 3)}, r"test\[1\] = 'int': must be a Trace"),
+        ({"train": (wide(min_gpus=[32] * 12),)}, r"min_gpus\[0\] = 32: the cluster has 16 GPUs"),
+        ({"test": (wide(min_gpus=[32] * 12),)}, r"min_gpus\[0\] = 32: the cluster has 16 GPUs"),
+        ({"speedups": Speedups.linear(3), "train": (wide(min_gpus=[4] * 12),)}, r"min_gpus\[0\] = 4: model medium has"),
+        (
+            {"speedups": Speedups(tables={"medium": [1.0, 1.8, 1.7, 2.0]}), "train": (wide(),)},
+            r"speedups\[medium\]\[2\] = 1.7: the table falls",
+        ),
+        ({"profiles": Profiles.builtin()}, "profiles = 'Profiles': are for several GPU types"),
+        ({"rules": RoundRules()}, "rules = 'RoundRules': must be FluidRules"),
+        ({"reference": [1.0, 0.0]}, "reference"),
+    ],
+)
+def test_bad_fields_are_refused_by_name(options, message):
+    with pytest.raises(eq.InvalidInput, match=message):
+        WfqTuning(**{"train": (HISTORY,), "gpus": 16, **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"objectives": ["jct:avg", "pred_error:avg"]},
+            r"objectives\[1\] = 'pred_error:avg': several GPU types are .* no ends",
+        ),
+        ({"speedups": Speedups.builtin()}, "speedups = 'Speedups': are of one GPU type"),
+        ({"rules": FluidRules()}, "rules = 'FluidRules': must be RoundRules"),
+        ({"profiles": {"v100": Profiles.builtin()}}, "profiles = 'k80'"),
+        ({"gpus": {"v100": 1, "k80": 1}, "profiles": None}, r"gang_gpus\[\d+\] = "),
+    ],
+)
+def test_bad_fields_of_several_types_are_refused_by_name(options, message):
+    with pytest.raises(eq.InvalidInput, match=message):
+        by_type(**options)
+
+
+@pytest.mark.parametrize(
+    ("trace", "options", "message"),
+    [
+        (HISTORY.select(range(9)), {}, "trace = '9 jobs': a history must have at least 10"),
+        (replace(HISTORY, arrival_s=np.zeros(300)), {}, "trace = 'one time of arrival'"),
+        ("philly.csv", {}, "trace = 'str': must be a Trace"),
+        (HISTORY, {"jobs": 0}, "jobs = 0"),
+        (HISTORY, {"samples": 0}, "samples = 0"),
+        (HISTORY, {"held_out": -1}, "held_out = -1"),
+        (HISTORY, {"load": 0.0}, "load = 0"),
+        (HISTORY, {"seed": "x"}, "seed = 'x'"),
+    ],
+)
+def test_a_bad_history_is_refused_by_name(trace, options, message):
+    with pytest.raises(eq.InvalidInput, match=message):
+        WfqTuning.from_history(trace, gpus=16, **options)
+
+
+def test_held_out_scores_need_test_samples():
+    problem = tuning(held_out=0)
+    front = problem.front(vectors := drawn(problem, 5), problem.score(vectors))
+    with pytest.raises(eq.InvalidInput, match=r"test = '\(\)': there are no samples"):
+        problem.held_out_scores(front)
+
+
+def test_held_out_scores_are_those_of_the_test_samples():
+    problem = tuning(held_out=2)
+    front = problem.front(vectors := drawn(problem, 8), problem.score(vectors))
+    scores = problem.held_out_scores(front)
+    for config, row in zip(front.configurations, scores, strict=True):
+        each = [simulated(trace, config, problem.objectives) for trace in problem.test]
+        np.testing.assert_array_equal(row, np.mean(each, axis=0))
+    assert front.with_held_out(scores)[0].held_out.keys() == {"jct:avg", "pred_error:avg"}
