@@ -152,12 +152,11 @@ class WfqSpace:
             queues = [len(thresholds_of(self.sizes_s, variation=bound)) for bound in bounds]
             steepest = [steepest_decay(each) for each in queues]
             # The last bound gives one queue, whose decay is the largest.
-            steep = next(index for index, decay in enumerate(steepest) if decay >= 1.0)
-            equal = next(index for index, decay in enumerate(steepest) if decay >= 0.0)
+            many, most = (next(row for row, decay in enumerate(steepest) if decay >= least) for least in (1.0, 0.0))
             rows = [
                 [largest, *[0.0] * marks, *loose],
-                [bounds[steep], *[steepest[steep]] * marks, *loose],
-                [bounds[equal], *[0.0] * marks, *capped],
+                [bounds[many], *[steepest[many]] * marks, *loose],
+                [bounds[most], *[0.0] * marks, *capped],
             ]
         return dict(zip(CORNERS, map(np.array, rows), strict=True))
 
