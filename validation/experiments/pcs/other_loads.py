@@ -70,13 +70,13 @@ def figure_10c(settings: ExperimentSettings) -> ExperimentOutcome:
 def within_relative(scores: Floats, front: Floats, share: float) -> Floats:
     """Return which points some point of a front exceeds by no more than a share of its scores, shape (P,)."""
     near = scores[:, None, :] <= (1.0 + share) * front[None, :, :]
-    return np.asarray(near.all(axis=2).any(axis=1), dtype=np.float64)
+    return np.asarray(np.any(np.all(near, axis=2), axis=1), dtype=np.float64)
 
 
 def within_box(scores: Floats, front: Floats, slack: Floats) -> Floats:
     """Return which points exceed some point of a front by no more than `slack` in each score, shape (P,)."""
     near = scores[:, None, :] <= front[None, :, :] + slack
-    return np.asarray(near.all(axis=2).any(axis=1), dtype=np.float64)
+    return np.asarray(np.any(np.all(near, axis=2), axis=1), dtype=np.float64)
 
 
 def load_claims(shares: Mapping[str, Sequence[float]]) -> tuple[PaperClaim, ...]:

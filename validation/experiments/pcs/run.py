@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
 from ....formulations.search.front import ParetoFront
+from ....formulations.search.objective import as_objectives
 from ....formulations.search.problem import SearchProblem
 from ....formulations.search.wfq_config import WfqConfig
 from ....heuristics.registry import make_policy
@@ -90,7 +91,7 @@ def tuning_of(
         test=tuple(each.trace for each in held_out),
         gpus=case.gpus,
         speedups=case.speedups,
-        objectives=tuple(objectives),
+        objectives=as_objectives("objectives", objectives),
         **more,
     )
 

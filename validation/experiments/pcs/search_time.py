@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
+from ....formulations.arrays import Floats
 from ....formulations.search.wfq_config import WfqConfig
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Bars, Curves
@@ -29,7 +32,8 @@ def figure_9a(settings: ExperimentSettings) -> ExperimentOutcome:
             seconds: dict[str, list[float]] = {"wfq": [], "afs": []}
             for seed in settings.seeds:
                 case = _case(settings, jobs, gpus, seed)
-                config = WfqConfig.from_parameters(case.trace.size_s, variation=1.0, decay=1.0, zeta=0.5)
+                sizes_s: Floats = np.asarray(case.trace.size_s)
+                config = WfqConfig.from_parameters(sizes_s, variation=1.0, decay=1.0, zeta=0.5)
                 for name, policy in (("wfq", config), ("afs", "afs")):
                     started_s = perf_counter()
                     simulated(case, policy)

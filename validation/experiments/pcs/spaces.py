@@ -61,8 +61,8 @@ def figure_9c(settings: ExperimentSettings) -> ExperimentOutcome:
 
 def found_share(best: Floats, scores: Floats) -> float:
     """Return the share of the points of a front that scores reach, up to 5% in each score; shapes (P, m), (Q, m)."""
-    reached = (scores[None, :, :] <= (1.0 + _NEAR) * best[:, None, :]).all(axis=2)
-    return float(reached.any(axis=1).mean())
+    reached = np.all(scores[None, :, :] <= (1.0 + _NEAR) * best[:, None, :], axis=2)
+    return float(np.mean(np.any(reached, axis=1)))
 
 
 def space_claims(rows: Sequence[Mapping[str, Any]]) -> tuple[PaperClaim, ...]:

@@ -21,9 +21,12 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {"themis": {"lease_s": 1.0}}
 def figure_1(settings: ExperimentSettings) -> ExperimentOutcome:
     """Mean JCT, prediction error and unfairness of the printed instance; nothing is drawn."""
     trace = Trace(
-        job_id=["J1", "J2", "J3", "J4"], model=["m"] * 4, gang_gpus=[1] * 4, arrival_s=[0.0, 0.0, 1.0, 10.0],
-        size_s=[10.0, 8.0, 1.0, 8.0],
-    )  # fmt: skip
+        job_id=["J1", "J2", "J3", "J4"],
+        model=["m"] * 4,
+        gang_gpus=np.ones(4, dtype=np.int64),
+        arrival_s=np.array([0.0, 0.0, 1.0, 10.0]),
+        size_s=np.array([10.0, 8.0, 1.0, 8.0]),
+    )
     rows: list[dict[str, Any]] = []
     for name, (jct_s, error_pct, unfair_pct) in FIGURE_1.items():
         policy = make_policy(name, "fluid", **_OPTIONS.get(name, {}))
