@@ -37,7 +37,7 @@ def agrees(
 ) -> PaperClaim:
     """Claim that the first of each pair differs from the second, a printed number, by at most `within`."""
     holds = bool(pairs) and all(abs(ours - theirs) <= within for ours, theirs in pairs.values())
-    numbers = ", ".join(f"{label} {ours:.5g} (printed {theirs:g}){unit}" for label, (ours, theirs) in pairs.items())
+    numbers = ", ".join(f"{label} {ours:.5g}{unit} (printed {theirs:g})" for label, (ours, theirs) in pairs.items())
     return PaperClaim(statement=statement, holds=holds, numbers=_with_printed(numbers, printed))
 
 
