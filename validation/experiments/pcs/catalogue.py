@@ -17,8 +17,8 @@ _LISTED = (
     ("9a", "Figure 9a", "time of a simulation by jobs and GPUs", "search_time", "figure_9a"),
     ("9b", "Figure 9b", "time of a search by jobs and GPUs", "search_time", "figure_9b"),
     ("9c", "Figure 9c", "PCS's parameters against the unparameterised space", "spaces", "figure_9c"),
-    ("10a", "Figures 10a and 10b", "errors in sizes", "size_errors", "figures_10a_and_10b"),
-    ("10c", "Figure 10c", "configurations tuned at another load", "other_loads", "figure_10c"),
+    ("10a", "Figures 10a and 10b", "errors in sizes", "sensitivity", "figures_10a_and_10b"),
+    ("10c", "Figure 10c", "configurations tuned at another load", "sensitivity", "figure_10c"),
     ("search", "", "SPEA2, NSGA-II, random search, and SPEA2 in raw units", "searches", "compare_searches"),
     ("published", "", "the published front, re-simulated", "published_front", "published_front"),
 )

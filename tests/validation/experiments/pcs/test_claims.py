@@ -8,14 +8,13 @@ import pytest
 
 from equipoise.validation.experiments.pcs.claims import agrees, at_least, at_most, below, somewhere
 from equipoise.validation.experiments.pcs.clusters import cluster_claims, printed_claims
-from equipoise.validation.experiments.pcs.other_loads import load_claims, within_box, within_relative
 from equipoise.validation.experiments.pcs.paper import FIGURE_1, FIGURE_7, FIGURE_9C, FIGURE_10A
 from equipoise.validation.experiments.pcs.published_front import front_claims
 from equipoise.validation.experiments.pcs.run import Figures, interval
 from equipoise.validation.experiments.pcs.search_time import search_claims as time_claims
 from equipoise.validation.experiments.pcs.search_time import simulation_claims
 from equipoise.validation.experiments.pcs.searches import front_claim, search_claims
-from equipoise.validation.experiments.pcs.size_errors import error_claims
+from equipoise.validation.experiments.pcs.sensitivity import error_claims, load_claims, within_box, within_relative
 from equipoise.validation.experiments.pcs.spaces import found_share, space_claims
 from equipoise.validation.experiments.pcs.tail_errors import tail_claims
 from equipoise.validation.experiments.pcs.testbed import testbed_claims as check_testbed
