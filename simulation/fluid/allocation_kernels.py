@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...formulations.compiled import compiled
+from .arrays import CHOSEN, CIRCLE, MEMBERS, SCRATCH, WINNERS
 
 # Codes of FluidCode: compiled loops read globals as constants.
 _FIFO, _SRSF, _SRTF, _LAS, _FS, _AFS, _AFS_L, _THEMIS, _WFQ, _WFQ_INTEGRAL = range(10)
@@ -28,7 +29,7 @@ def speed(job: Any, table: Any, gpus: float) -> float:
 
 
 @compiled()
-def in_order(jobs: Any, order: Any, queues: Any, state: Any, table: Any, chosen: Any, buffer: Any) -> int:
+def in_order(jobs: Any, order: Any, queues: Any, state: Any, table: Any, lists: Any) -> int:
     """Serve jobs by ascending key; only the keys of jobs in service change, and an arrival stands last."""
     engine, queue = state[0], queues[0]
     head, tail, prefix = queue.head, queue.tail, engine.prefix
@@ -51,14 +52,14 @@ def in_order(jobs: Any, order: Any, queues: Any, state: Any, table: Any, chosen:
             order[0, at] = moving
         last = tail - 1 if engine.event == 2 else tail
         for place in range(prefix):
-            buffer[place] = order[0, head + place]
+            lists[SCRATCH, place] = order[0, head + place]
         at, mine, others = head, 0, head + prefix
         while mine < prefix:
-            if others < last and jobs[order[0, others]].key < jobs[buffer[mine]].key:
+            if others < last and jobs[order[0, others]].key < jobs[lists[SCRATCH, mine]].key:
                 order[0, at] = order[0, others]
                 others += 1
             else:
-                order[0, at] = buffer[mine]
+                order[0, at] = lists[SCRATCH, mine]
                 mine += 1
             at += 1
         if last < tail:
@@ -73,14 +74,14 @@ def in_order(jobs: Any, order: Any, queues: Any, state: Any, table: Any, chosen:
         index = order[0, head + count]
         jobs[index].given = min(rest, jobs[index].max_gpus)
         rest -= min(rest, jobs[index].max_gpus)
-        chosen[count] = index
+        lists[CHOSEN, count] = index
         count += 1
     engine.prefix = count
     return count
 
 
 @compiled()
-def fair_share(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any) -> int:
+def fair_share(jobs: Any, order: Any, queues: Any, state: Any, lists: Any) -> int:
     """Share the GPUs evenly, again and again what jobs leave that have enough."""
     head, tail = queues[0].head, queues[0].tail
     rest, left = float(state[0].gpus), 0.0
@@ -88,7 +89,7 @@ def fair_share(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any) -> i
         job = jobs[order[0, place]]
         job.a, job.b = state[0].gpus / (tail - head), float(job.max_gpus)
         left += job.b
-        chosen[place - head] = order[0, place]
+        lists[CHOSEN, place - head] = order[0, place]
     for _ in range(100):
         total = 0.0
         for place in range(head, tail):
@@ -128,67 +129,67 @@ def weigh(job: Any, table: Any, code: int) -> None:
 
 
 @compiled()
-def tournament(jobs: Any, order: Any, queues: Any, state: Any, table: Any, chosen: Any, places: Any, best: Any) -> int:
+def tournament(jobs: Any, order: Any, queues: Any, state: Any, table: Any, lists: Any) -> int:
     """Give GPUs one by one to the winner among the jobs below their maximum demand."""
     head, tail, code, rest = queues[0].head, queues[0].tail, state[0].code, state[0].gpus
     present = tail - head
     for place in range(present):
-        chosen[place] = order[0, head + place]
+        lists[CHOSEN, place] = order[0, head + place]
     if code == _AFS_L:
         if present >= rest:
             # Insert each job among the `rest` with least work so far, after those with as much.
             count = 0
             for place in range(present):
-                left_s = jobs[chosen[place]].work_s * jobs[chosen[place]].factor
+                left_s = jobs[lists[CHOSEN, place]].work_s * jobs[lists[CHOSEN, place]].factor
                 at = count
-                while at > 0 and jobs[places[at - 1]].a > left_s:
+                while at > 0 and jobs[lists[SCRATCH, at - 1]].a > left_s:
                     at -= 1
                 if at == rest:
                     continue
                 count = min(count + 1, rest)
                 for later in range(count - 1, at, -1):
-                    places[later] = places[later - 1]
-                places[at] = chosen[place]
-                jobs[chosen[place]].a = left_s
+                    lists[SCRATCH, later] = lists[SCRATCH, later - 1]
+                lists[SCRATCH, at] = lists[CHOSEN, place]
+                jobs[lists[CHOSEN, place]].a = left_s
             for place in range(rest):
-                chosen[place] = places[place]
-                jobs[chosen[place]].given = 1.0
+                lists[CHOSEN, place] = lists[SCRATCH, place]
+                jobs[lists[CHOSEN, place]].given = 1.0
             return int(rest)
         for place in range(present):
-            jobs[chosen[place]].given = 1.0
+            jobs[lists[CHOSEN, place]].given = 1.0
         rest -= present
     count = 0
     for place in range(present):
-        if jobs[chosen[place]].given < jobs[chosen[place]].max_gpus:
-            weigh(jobs[chosen[place]], table, code)
-            places[count] = chosen[place]
+        if jobs[lists[CHOSEN, place]].given < jobs[lists[CHOSEN, place]].max_gpus:
+            weigh(jobs[lists[CHOSEN, place]], table, code)
+            lists[SCRATCH, count] = lists[CHOSEN, place]
             count += 1
-    # best[p] is the winner among the first p + 1: a GPU changes only those from the winner's place on.
+    # lists[WINNERS, p] is the winner among the first p + 1: a GPU changes only those from the winner's place on.
     since = 0
     while rest > 0 and count > 0:
         for place in range(since, count):
             if place == 0:
-                best[place] = 0
+                lists[WINNERS, place] = 0
                 continue
-            held, rival = jobs[places[best[place - 1]]], jobs[places[place]]
+            held, rival = jobs[lists[SCRATCH, lists[WINNERS, place - 1]]], jobs[lists[SCRATCH, place]]
             if rival.a < held.a:
-                short, long, short_place, long_place = rival, held, place, best[place - 1]
+                short, long, short_place, long_place = rival, held, place, lists[WINNERS, place - 1]
             else:
-                short, long, short_place, long_place = held, rival, best[place - 1], place
+                short, long, short_place, long_place = held, rival, lists[WINNERS, place - 1], place
             if code == _AFS_L:
                 wins = short.b + long.c > 2.0
             elif short.a == np.inf:
                 wins = short.d > long.d
             else:
                 wins = short.b > long.c
-            best[place] = short_place if wins else long_place
-        since = best[count - 1]
-        winner = jobs[places[since]]
+            lists[WINNERS, place] = short_place if wins else long_place
+        since = lists[WINNERS, count - 1]
+        winner = jobs[lists[SCRATCH, since]]
         winner.given += 1.0
         rest -= 1
         if winner.given == winner.max_gpus:
             for place in range(since, count - 1):
-                places[place] = places[place + 1]
+                lists[SCRATCH, place] = lists[SCRATCH, place + 1]
             count -= 1
         else:
             weigh(winner, table, code)
@@ -196,7 +197,7 @@ def tournament(jobs: Any, order: Any, queues: Any, state: Any, table: Any, chose
 
 
 @compiled()
-def worst_first(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any) -> int:
+def worst_first(jobs: Any, order: Any, queues: Any, state: Any, lists: Any) -> int:
     """Give the job of the largest ratio of time to fair time its maximum demand, or what is left; then the next.
 
     Jobs stay in descending order of their ratios `key`, ties by arrival, so that little is to be sorted. `a`, `b` and
@@ -227,7 +228,7 @@ def worst_first(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any) -> 
         index = order[0, head]
         jobs[index].given = float(min(rest, jobs[index].max_gpus))
         rest -= min(rest, jobs[index].max_gpus)
-        chosen[count] = index
+        lists[CHOSEN, count] = index
         count += 1
         head += 1
     while rest > 0:
@@ -243,13 +244,13 @@ def worst_first(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any) -> 
             break
         jobs[worst].given = float(min(rest, jobs[worst].max_gpus))
         rest -= min(rest, jobs[worst].max_gpus)
-        chosen[count] = worst
+        lists[CHOSEN, count] = worst
         count += 1
     return count
 
 
 @compiled()
-def by_queue(jobs: Any, order: Any, queues: Any, sums: Any, caps: Any, chosen: Any) -> int:
+def by_queue(jobs: Any, order: Any, queues: Any, sums: Any, caps: Any, lists: Any) -> int:
     """Divide the GPUs over the queues by weight, and inside each in order of arrival up to a cap that is relaxed."""
     rest, left = 0.0, 0.0
     for queue in queues:
@@ -293,7 +294,7 @@ def by_queue(jobs: Any, order: Any, queues: Any, sums: Any, caps: Any, chosen: A
             given = min(rest, float(min(jobs[index].max_gpus, caps[jobs[index].curve, level])))
             if given > 0.0:
                 jobs[index].given = given
-                chosen[count] = index
+                lists[CHOSEN, count] = index
                 count += 1
                 rest -= given
                 if rest <= 0.0:
@@ -302,36 +303,36 @@ def by_queue(jobs: Any, order: Any, queues: Any, sums: Any, caps: Any, chosen: A
 
 
 @compiled()
-def begin_turns(jobs: Any, state: Any, turns: Any, circle: Any, members: Any, chosen: Any, count: int) -> None:
+def begin_turns(jobs: Any, state: Any, turns: Any, lists: Any, count: int) -> None:
     """Let the whole GPUs of the fractions begin to go round; see `Rotation`. `a` is a fraction, `b` a whole part."""
     engine = state[0]
     size, length = 0, 0.0
     for place in range(count):
-        job = jobs[chosen[place]]
+        job = jobs[lists[CHOSEN, place]]
         job.b = math.floor(job.given + _SAME)
         job.a = job.given - job.b
-        members[place] = chosen[place]
+        lists[MEMBERS, place] = lists[CHOSEN, place]
         if job.a > _SAME:
-            circle[size] = chosen[place]
+            lists[CIRCLE, size] = lists[CHOSEN, place]
             size += 1
             length += job.a
     if size > 1:
-        first = circle[0]
+        first = lists[CIRCLE, 0]
         for place in range(size - 1):
-            circle[place] = circle[place + 1]
-        circle[size - 1] = first
+            lists[CIRCLE, place] = lists[CIRCLE, place + 1]
+        lists[CIRCLE, size - 1] = first
     whole_gpus = math.floor(length + _NONE_FRACTION)
     for gpu in range(whole_gpus):
-        at, end, place = gpu * (length / whole_gpus), jobs[circle[0]].a, 0
+        at, end, place = gpu * (length / whole_gpus), jobs[lists[CIRCLE, 0]].a, 0
         while end <= at + _SAME and place + 1 < size:
             place += 1
-            end += jobs[circle[place]].a
+            end += jobs[lists[CIRCLE, place]].a
         turns[gpu].place, turns[gpu].left = place, end - at
     engine.circle, engine.turns, engine.members = size, whole_gpus, count
 
 
 @compiled()
-def next_turn(jobs: Any, state: Any, turns: Any, circle: Any) -> None:
+def next_turn(jobs: Any, state: Any, turns: Any, lists: Any) -> None:
     """Move all GPUs that go round to the end of the turn that ends first."""
     engine = state[0]
     passed = np.inf
@@ -341,24 +342,24 @@ def next_turn(jobs: Any, state: Any, turns: Any, circle: Any) -> None:
         turns[gpu].left -= passed
         if turns[gpu].left <= _SAME:
             turns[gpu].place = (turns[gpu].place + 1) % engine.circle
-            turns[gpu].left = jobs[circle[turns[gpu].place]].a
+            turns[gpu].left = jobs[lists[CIRCLE, turns[gpu].place]].a
 
 
 @compiled()
-def on_turn(jobs: Any, state: Any, turns: Any, circle: Any, members: Any, chosen: Any) -> int:
+def on_turn(jobs: Any, state: Any, turns: Any, lists: Any) -> int:
     """Give each job its whole part, and one GPU to the jobs on turn; set the time to the next turn, in quanta."""
     engine = state[0]
     for place in range(engine.members):
-        jobs[members[place]].given = jobs[members[place]].b
+        jobs[lists[MEMBERS, place]].given = jobs[lists[MEMBERS, place]].b
     first = np.inf
     for gpu in range(engine.turns):
-        job = jobs[circle[turns[gpu].place]]
+        job = jobs[lists[CIRCLE, turns[gpu].place]]
         job.given = job.b + 1.0
         first = min(first, turns[gpu].left)
     engine.turn = first if engine.circle > 1 else np.inf
     count = 0
     for place in range(engine.members):
-        if jobs[members[place]].given > 0.0:
-            chosen[count] = members[place]
+        if jobs[lists[MEMBERS, place]].given > 0.0:
+            lists[CHOSEN, count] = lists[MEMBERS, place]
             count += 1
     return count

@@ -8,10 +8,10 @@ import numpy as np
 
 from ...formulations.compiled import compiled
 from .allocation_kernels import speed
+from .arrays import CHOSEN, PENDING, SERVED
 
 _SRSF, _SRTF, _LAS = 1, 2, 3
 _CUT_GPUS = 1e-9
-_DONE = 1e-12
 
 
 @compiled()
@@ -24,35 +24,35 @@ def ticks(state: Any, seconds: float) -> float:
 
 
 @compiled()
-def next_end(jobs: Any, state: Any, served: Any, pending: Any) -> Any:
+def next_end(jobs: Any, state: Any, lists: Any) -> Any:
     """Return the ticks of the next end, and the job; -1 if no job ends."""
     engine = state[0]
     # In an order by key the first in service ends first; else the first to arrive.
     by_rank = engine.code > _LAS
     first, ending = np.inf, -1
     for place in range(engine.pending):
-        if ending < 0 or pending[place] < ending:
-            first, ending = engine.now, pending[place]
+        if ending < 0 or lists[PENDING, place] < ending:
+            first, ending = engine.now, lists[PENDING, place]
     for place in range(engine.served):
-        job = jobs[served[place]]
-        if job.work_s <= _DONE * job.size_s:
+        job = jobs[lists[SERVED, place]]
+        if job.work_s <= job.done_s:
             time = engine.now
         elif job.rate > 0.0:
             time = max(engine.now, engine.now + ticks(state, job.pause_s + job.work_s / job.rate))
         else:
             continue
-        if time < first or (by_rank and time == first and served[place] < ending):
-            first, ending = time, served[place]
+        if time < first or (by_rank and time == first and lists[SERVED, place] < ending):
+            first, ending = time, lists[SERVED, place]
     return first, ending
 
 
 @compiled()
-def advance(jobs: Any, state: Any, served: Any, to: float, event: int) -> None:
+def advance(jobs: Any, state: Any, lists: Any, to: float, event: int) -> None:
     """Let all jobs run until an event."""
     engine = state[0]
     span_s = (to - engine.now) / engine.ticks_per_s
     for place in range(engine.served):
-        job = jobs[served[place]]
+        job = jobs[lists[SERVED, place]]
         ran_s = span_s
         if job.pause_s > 0.0:
             ran_s -= min(span_s, job.pause_s)
@@ -69,7 +69,7 @@ def advance(jobs: Any, state: Any, served: Any, to: float, event: int) -> None:
 
 @compiled()
 def leave(
-    jobs: Any, order: Any, queues: Any, sums: Any, state: Any, caps: Any, served: Any, pending: Any, ending: int
+    jobs: Any, order: Any, queues: Any, sums: Any, state: Any, lists: Any, caps: Any, ending: int
 ) -> None:
     """Take a job that ends out of all lists, and record its end."""
     engine, job = state[0], jobs[ending]
@@ -87,14 +87,14 @@ def leave(
         sums[job.queue, level] -= min(job.max_gpus, caps[job.curve, level])
     kept = 0
     for place in range(engine.served):
-        if served[place] != ending:
-            served[kept] = served[place]
+        if lists[SERVED, place] != ending:
+            lists[SERVED, kept] = lists[SERVED, place]
             kept += 1
     engine.served = kept
     kept = 0
     for place in range(engine.pending):
-        if pending[place] != ending:
-            pending[kept] = pending[place]
+        if lists[PENDING, place] != ending:
+            lists[PENDING, kept] = lists[PENDING, place]
             kept += 1
     engine.pending = kept
     engine.present -= 1
@@ -128,14 +128,14 @@ def join(jobs: Any, order: Any, queues: Any, sums: Any, state: Any, table: Any, 
 
 
 @compiled()
-def keep_least(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any, count: int) -> int:
+def keep_least(jobs: Any, order: Any, queues: Any, state: Any, lists: Any, count: int) -> int:
     """Take the GPUs of jobs that were given too few to run, and give them in order to jobs that can use them.
 
     The order is that of the list under the policies that sort it, and else that of arrival.
     """
     engine, freed = state[0], 0.0
     for place in range(count):
-        job = jobs[chosen[place]]
+        job = jobs[lists[CHOSEN, place]]
         if job.given < job.min_gpus - _CUT_GPUS:
             freed += job.given
             job.given = 0.0
@@ -163,27 +163,27 @@ def keep_least(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any, coun
     for number in range(len(queues)):
         for place in range(queues[number].head, queues[number].tail):
             if jobs[order[number, place]].given > 0.0:
-                chosen[count] = order[number, place]
+                lists[CHOSEN, count] = order[number, place]
                 count += 1
                 engine.prefix = place + 1 - queues[number].head
     return count
 
 
 @compiled()
-def hold(jobs: Any, state: Any, table: Any, served: Any, pending: Any, chosen: Any, count: int, changes: Any) -> None:
+def hold(jobs: Any, state: Any, lists: Any, table: Any, count: int, changes: Any) -> None:
     """Let the chosen jobs hold the GPUs given to them, and all others none."""
     engine = state[0]
     time_s = engine.now / engine.ticks_per_s
     for place in range(engine.served):
-        index = served[place]
+        index = lists[SERVED, place]
         job = jobs[index]
         if job.given == job.gpus:
             continue
         if job.given == 0.0:
             job.preemptions += 1
             job.gpus = job.rate = 0.0
-            if job.work_s <= _DONE * job.size_s:
-                pending[engine.pending] = index
+            if job.work_s <= job.done_s:
+                lists[PENDING, engine.pending] = index
                 engine.pending += 1
         else:
             if job.given < job.gpus - _CUT_GPUS:
@@ -194,7 +194,7 @@ def hold(jobs: Any, state: Any, table: Any, served: Any, pending: Any, chosen: A
             changes[engine.changes].gpus = job.gpus
             engine.changes += 1
     for place in range(count):
-        index = chosen[place]
+        index = lists[CHOSEN, place]
         job = jobs[index]
         if job.gpus == 0.0:
             if np.isnan(job.start_s):
@@ -207,6 +207,6 @@ def hold(jobs: Any, state: Any, table: Any, served: Any, pending: Any, chosen: A
                 changes[engine.changes].job, changes[engine.changes].time_s = index, time_s
                 changes[engine.changes].gpus = job.gpus
                 engine.changes += 1
-        served[place] = index
+        lists[SERVED, place] = index
         job.given = 0.0
     engine.served = count
