@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...formulations.compiled import compiled
-from .arrays import CHOSEN, CIRCLE, MEMBERS, SCRATCH, WINNERS
+from .arrays import CHOSEN, CIRCLE, MEMBERS, SCRATCH, SERVED, WINNERS
 
 # Codes of FluidCode: compiled loops read globals as constants.
 _FIFO, _SRSF, _SRTF, _LAS, _FS, _AFS, _AFS_L, _THEMIS, _WFQ, _WFQ_INTEGRAL = range(10)
@@ -129,35 +129,56 @@ def weigh(job: Any, table: Any, code: int) -> None:
 
 
 @compiled()
+def first_served(jobs: Any, order: Any, queues: Any, state: Any, lists: Any) -> int:
+    """List as many jobs as there are GPUs in the order in which tournaments give them their first GPU.
+
+    AFS prefers the largest S(1), and of equal jobs the last to arrive; AFS-L the least work, and the first to arrive.
+    """
+    engine, afs, count = state[0], state[0].code == _AFS, 0
+    # Jobs in service come first: few others then displace one of them.
+    for place in range(engine.served + queues[0].tail - queues[0].head):
+        waits = place >= engine.served
+        index = order[0, queues[0].head + place - engine.served] if waits else lists[SERVED, place]
+        job = jobs[index]
+        if waits and job.gpus > 0.0:
+            continue
+        left_s = job.work_s * job.factor
+        job.key = -1.0 / (left_s + _MARGIN_S) if afs else left_s
+        at = count
+        while at > 0:
+            before = lists[SCRATCH, at - 1]
+            if jobs[before].key < job.key or (jobs[before].key == job.key and (before > index) == afs):
+                break
+            at -= 1
+        if at == engine.gpus:
+            continue
+        count = min(count + 1, engine.gpus)
+        for later in range(count - 1, at, -1):
+            lists[SCRATCH, later] = lists[SCRATCH, later - 1]
+        lists[SCRATCH, at] = index
+    return count
+
+
+@compiled()
 def tournament(jobs: Any, order: Any, queues: Any, state: Any, table: Any, lists: Any) -> int:
     """Give GPUs one by one to the winner among the jobs below their maximum demand."""
     head, tail, code, rest = queues[0].head, queues[0].tail, state[0].code, state[0].gpus
-    present = tail - head
+    present, count = tail - head, first_served(jobs, order, queues, state, lists)
+    # In AFS a job in service loses to any job without GPUs, unless one more GPU more than doubles its speed.
+    for place in range(count):
+        index = lists[SCRATCH, place]
+        job = jobs[index]
+        job.given = 1.0
+        lists[CHOSEN, place] = index
+        rest -= 1
+        if code == _AFS and job.max_gpus > 1:
+            weigh(job, table, code)
+            if job.b > 1.0:
+                break
+    if rest == 0:
+        return int(count)
     for place in range(present):
         lists[CHOSEN, place] = order[0, head + place]
-    if code == _AFS_L:
-        if present >= rest:
-            # Insert each job among the `rest` with least work so far, after those with as much.
-            count = 0
-            for place in range(present):
-                left_s = jobs[lists[CHOSEN, place]].work_s * jobs[lists[CHOSEN, place]].factor
-                at = count
-                while at > 0 and jobs[lists[SCRATCH, at - 1]].a > left_s:
-                    at -= 1
-                if at == rest:
-                    continue
-                count = min(count + 1, rest)
-                for later in range(count - 1, at, -1):
-                    lists[SCRATCH, later] = lists[SCRATCH, later - 1]
-                lists[SCRATCH, at] = lists[CHOSEN, place]
-                jobs[lists[CHOSEN, place]].a = left_s
-            for place in range(rest):
-                lists[CHOSEN, place] = lists[SCRATCH, place]
-                jobs[lists[CHOSEN, place]].given = 1.0
-            return int(rest)
-        for place in range(present):
-            jobs[lists[CHOSEN, place]].given = 1.0
-        rest -= present
     count = 0
     for place in range(present):
         if jobs[lists[CHOSEN, place]].given < jobs[lists[CHOSEN, place]].max_gpus:
@@ -193,7 +214,12 @@ def tournament(jobs: Any, order: Any, queues: Any, state: Any, table: Any, lists
             count -= 1
         else:
             weigh(winner, table, code)
-    return int(present)
+    count = 0
+    for place in range(present):
+        if jobs[lists[CHOSEN, place]].given > 0.0:
+            lists[CHOSEN, count] = lists[CHOSEN, place]
+            count += 1
+    return count
 
 
 @compiled()

@@ -68,9 +68,7 @@ def advance(jobs: Any, state: Any, lists: Any, to: float, event: int) -> None:
 
 
 @compiled()
-def leave(
-    jobs: Any, order: Any, queues: Any, sums: Any, state: Any, lists: Any, caps: Any, ending: int
-) -> None:
+def leave(jobs: Any, order: Any, queues: Any, sums: Any, state: Any, lists: Any, caps: Any, ending: int) -> None:
     """Take a job that ends out of all lists, and record its end."""
     engine, job = state[0], jobs[ending]
     queue = queues[job.queue]

@@ -17,7 +17,7 @@ from .allocation_kernels import (
     tournament,
     worst_first,
 )
-from .arrays import CHOSEN, CIRCLE, MEMBERS, PENDING, SERVED
+from .arrays import CIRCLE, MEMBERS, PENDING, SERVED
 from .kernels import advance, hold, join, keep_least, leave, next_end, ticks
 
 _END, _TIMER, _ARRIVAL = range(3)
@@ -40,12 +40,7 @@ def reallocate(
     elif code == _FS:
         count = fair_share(jobs, order, queues, state, lists)
     elif code in (_AFS, _AFS_L):
-        present = tournament(jobs, order, queues, state, table, lists)
-        count = 0
-        for place in range(present):
-            if jobs[lists[CHOSEN, place]].given > 0.0:
-                lists[CHOSEN, count] = lists[CHOSEN, place]
-                count += 1
+        count = tournament(jobs, order, queues, state, table, lists)
     elif code == _THEMIS:
         count = worst_first(jobs, order, queues, state, lists)
         if engine.present > 0:
