@@ -18,7 +18,7 @@ _SAME = 1e-9
 _MARGIN_S = 1e-7
 
 
-@compiled()
+@compiled(error_model="numpy")
 def speed(job: Any, table: Any, gpus: float) -> float:
     """Return the speedup of a job on any number of GPUs."""
     if gpus >= job.max_gpus:
@@ -28,7 +28,7 @@ def speed(job: Any, table: Any, gpus: float) -> float:
     return float(slope * gpus + (table[job.first + up] - slope * up))
 
 
-@compiled()
+@compiled(error_model="numpy")
 def in_order(jobs: Any, order: Any, queues: Any, state: Any, table: Any, lists: Any) -> int:
     """Serve jobs by ascending key; only the keys of jobs in service change, and an arrival stands last."""
     engine, queue = state[0], queues[0]
@@ -80,7 +80,7 @@ def in_order(jobs: Any, order: Any, queues: Any, state: Any, table: Any, lists: 
     return count
 
 
-@compiled()
+@compiled(error_model="numpy")
 def fair_share(jobs: Any, order: Any, queues: Any, state: Any, lists: Any) -> int:
     """Share the GPUs evenly, again and again what jobs leave that have enough."""
     head, tail = queues[0].head, queues[0].tail
@@ -113,7 +113,7 @@ def fair_share(jobs: Any, order: Any, queues: Any, state: Any, lists: Any) -> in
     return int(tail - head)
 
 
-@compiled()
+@compiled(error_model="numpy")
 def weigh(job: Any, table: Any, code: int) -> None:
     """Compute what a tournament compares: time left, and the gains of one more GPU as a short and as a long job."""
     gpus = int(job.given)
@@ -128,7 +128,7 @@ def weigh(job: Any, table: Any, code: int) -> None:
     job.c, job.d = (then - now) / then, then
 
 
-@compiled()
+@compiled(error_model="numpy")
 def first_served(jobs: Any, order: Any, queues: Any, state: Any, lists: Any) -> int:
     """List as many jobs as there are GPUs in the order in which tournaments give them their first GPU.
 
@@ -159,7 +159,7 @@ def first_served(jobs: Any, order: Any, queues: Any, state: Any, lists: Any) -> 
     return count
 
 
-@compiled()
+@compiled(error_model="numpy")
 def tournament(jobs: Any, order: Any, queues: Any, state: Any, table: Any, lists: Any) -> int:
     """Give GPUs one by one to the winner among the jobs below their maximum demand."""
     head, tail, code, rest = queues[0].head, queues[0].tail, state[0].code, state[0].gpus
@@ -222,7 +222,7 @@ def tournament(jobs: Any, order: Any, queues: Any, state: Any, table: Any, lists
     return count
 
 
-@compiled()
+@compiled(error_model="numpy")
 def worst_first(jobs: Any, order: Any, queues: Any, state: Any, lists: Any) -> int:
     """Give the job of the largest ratio of time to fair time its maximum demand, or what is left; then the next.
 
@@ -258,9 +258,13 @@ def worst_first(jobs: Any, order: Any, queues: Any, state: Any, lists: Any) -> i
         count += 1
         head += 1
     while rest > 0:
+        # The fewer GPUs raise no ratio by more than this, with a margin for rounding.
+        most = (1.0 + _SAME) * widest / rest
         worst, largest = -1, -np.inf
         for place in range(head, tail):
             job = jobs[order[0, place]]
+            if largest > most * max(job.key, 0.0):
+                break
             if job.given > 0.0:
                 continue
             ratio = (job.a + job.b / rest) / job.c if job.max_gpus > rest else job.key
@@ -275,11 +279,15 @@ def worst_first(jobs: Any, order: Any, queues: Any, state: Any, lists: Any) -> i
     return count
 
 
-@compiled()
-def by_queue(jobs: Any, order: Any, queues: Any, sums: Any, caps: Any, lists: Any) -> int:
-    """Divide the GPUs over the queues by weight, and inside each in order of arrival up to a cap that is relaxed."""
+@compiled(error_model="numpy")
+def by_queue(jobs: Any, order: Any, queues: Any, sums: Any, state: Any, lists: Any, caps: Any) -> int:
+    """Divide the GPUs over the queues by weight, and inside each in order of arrival up to a cap that is relaxed.
+
+    `kept` of the engine counts the jobs at the head of the list that keep their GPUs, which are not listed again.
+    """
     rest, left = 0.0, 0.0
-    for queue in queues:
+    for number in range(len(queues)):
+        queue = queues[number]
         queue.gpus, queue.rest, queue.wanted = 0.0, queue.share, float(queue.demand)
         rest += queue.share
         left += queue.demand
@@ -287,7 +295,8 @@ def by_queue(jobs: Any, order: Any, queues: Any, sums: Any, caps: Any, lists: An
         if rest <= 0.0 or left <= 0.0:
             break
         total = 0.0
-        for queue in queues:
+        for number in range(len(queues)):
+            queue = queues[number]
             amount = min(queue.rest, queue.wanted)
             if amount <= _NONE_GPUS:
                 amount = 0.0
@@ -300,35 +309,46 @@ def by_queue(jobs: Any, order: Any, queues: Any, sums: Any, caps: Any, lists: An
             total += queue.rest
         if rest <= _NONE_GPUS or left <= _NONE_GPUS or total <= 0.0:
             break
-        for queue in queues:
-            queue.rest = rest * queue.rest / total
-    count = 0
+        for number in range(len(queues)):
+            queues[number].rest = rest * queues[number].rest / total
+    engine, count = state[0], 0
+    keeps = engine.code == _WFQ and not engine.least
     for number in range(len(queues)):
         queue = queues[number]
         # Rounding must not give a job a trace of a GPU where the exact amount is whole.
         if abs(queue.gpus - np.rint(queue.gpus)) <= _SAME:
             queue.gpus = np.rint(queue.gpus)
-        if queue.gpus <= 0.0:
-            continue
         # The sum of a queue's caps rises as the level falls: the first that uses all its GPUs.
         level = 0
         while level + 1 < sums.shape[1] and sums[number, level] < queue.gpus:
             level += 1
-        rest = queue.gpus
-        for place in range(queue.head, queue.tail):
+        place, used = queue.head, 0.0
+        if keeps and level == queue.level and queue.held <= queue.gpus:
+            # The jobs that hold as many GPUs as their caps go on to do so.
+            place, used = place + queue.full, queue.held
+            count += queue.full
+            engine.kept = count
+        while used < queue.gpus and place < queue.tail:
             index = order[number, place]
-            given = min(rest, float(min(jobs[index].max_gpus, caps[jobs[index].curve, level])))
-            if given > 0.0:
-                jobs[index].given = given
+            job = jobs[index]
+            cap = float(caps[job.curve, level])
+            given = min(queue.gpus - used, cap)
+            keeps = keeps and count < engine.served and lists[SERVED, count] == index and job.gpus == given
+            if not keeps:
+                job.given = given
                 lists[CHOSEN, count] = index
-                count += 1
-                rest -= given
-                if rest <= 0.0:
-                    break
+            count += 1
+            if keeps:
+                engine.kept = count
+            if given < cap:
+                break
+            used += given
+            place += 1
+        queue.level, queue.full, queue.held = level, place - queue.head, used
     return count
 
 
-@compiled()
+@compiled(error_model="numpy")
 def begin_turns(jobs: Any, state: Any, turns: Any, lists: Any, count: int) -> None:
     """Let the whole GPUs of the fractions begin to go round; see `Rotation`. `a` is a fraction, `b` a whole part."""
     engine = state[0]
@@ -357,7 +377,7 @@ def begin_turns(jobs: Any, state: Any, turns: Any, lists: Any, count: int) -> No
     engine.circle, engine.turns, engine.members = size, whole_gpus, count
 
 
-@compiled()
+@compiled(error_model="numpy")
 def next_turn(jobs: Any, state: Any, turns: Any, lists: Any) -> None:
     """Move all GPUs that go round to the end of the turn that ends first."""
     engine = state[0]
@@ -371,7 +391,7 @@ def next_turn(jobs: Any, state: Any, turns: Any, lists: Any) -> None:
             turns[gpu].left = jobs[lists[CIRCLE, turns[gpu].place]].a
 
 
-@compiled()
+@compiled(error_model="numpy")
 def on_turn(jobs: Any, state: Any, turns: Any, lists: Any) -> int:
     """Give each job its whole part, and one GPU to the jobs on turn; set the time to the next turn, in quanta."""
     engine = state[0]

@@ -38,17 +38,18 @@ JOB = _record(
     ("known_s least seen_s run_s gpu_s start_s end_s contention mean_contention predicted_s bound_s", _FLOAT),
 )
 
-#: A queue: its share of the GPUs by weight, the GPUs that it gets, its share and demand in a round; the ends of its
-#: part of the list of jobs, and its demand.
-QUEUE = _record(("share gpus rest wanted", _FLOAT), ("head tail demand", _INT))
+#: A queue: its share of the GPUs by weight, the GPUs that it gets, its share and demand in a round, the GPUs of the jobs
+#: at its head that hold their caps; the ends of its part of the list of jobs, its demand, the level of its caps, and the
+#: number of jobs at its head that hold them.
+QUEUE = _record(("share gpus rest wanted held", _FLOAT), ("head tail demand level full", _INT))
 
 #: The engine.
 STATE = _record(
     # Time and timer in ticks; rules; the time to the next turn in quanta; sum of jobs over time.
     ("now timer timer_s turn ticks_per_s preemption_s seen_s", _FLOAT),
     # Rules, whether some jobs have least GPUs, and whether this is a prediction; numbers of jobs present, in service,
-    # done without GPUs, and in service at the head of the order.
-    ("gpus code microseconds least predicts present served pending prefix", _INT),
+    # done without GPUs, in service at the head of the order, and at the head of the list that keep their GPUs.
+    ("gpus code microseconds least predicts present served pending prefix kept", _INT),
     # Kind of the event; sum of jobs over events, events, arrivals and ends so far.
     ("event seen events arrived ended", _INT),
     # Sizes of the circle, the turns, the members of the turns, and the logs.

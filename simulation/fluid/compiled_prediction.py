@@ -30,7 +30,7 @@ def compiled_end_s(state: FluidState, rule: FluidRule, job: FluidJob) -> float:
         present = last[arrays["queue"][last] == number]
         made.order[number, : len(present)] = present
         queue["tail"], queue["demand"] = len(present), arrays["max_gpus"][present].sum()
-        made.sums[number] = np.minimum(arrays["max_gpus"][present, None], made.caps[arrays["curve"][present]]).sum(0)
+        made.sums[number] = made.caps[arrays["curve"][present]].sum(0)
     served = last[arrays["gpus"][last] > 0.0]
     idle = last[arrays["gpus"][last] == 0.0]
     done = idle[arrays["work_s"][idle] <= arrays["done_s"][idle]]

@@ -14,7 +14,7 @@ _SRSF, _SRTF, _LAS = 1, 2, 3
 _CUT_GPUS = 1e-9
 
 
-@compiled()
+@compiled(error_model="numpy")
 def ticks(state: Any, seconds: float) -> float:
     """Return seconds in ticks of the clock; see `Clock.ticks`."""
     if state[0].microseconds == 0 or np.isinf(seconds):
@@ -23,7 +23,7 @@ def ticks(state: Any, seconds: float) -> float:
     return float(whole * 1e6 + np.rint((seconds - whole) * 1e6))
 
 
-@compiled()
+@compiled(error_model="numpy")
 def next_end(jobs: Any, state: Any, lists: Any) -> Any:
     """Return the ticks of the next end, and the job; -1 if no job ends."""
     engine = state[0]
@@ -38,7 +38,8 @@ def next_end(jobs: Any, state: Any, lists: Any) -> Any:
         if job.work_s <= job.done_s:
             time = engine.now
         elif job.rate > 0.0:
-            time = max(engine.now, engine.now + ticks(state, job.pause_s + job.work_s / job.rate))
+            needs_s = job.pause_s + job.work_s / job.rate
+            time = max(engine.now, engine.now + (ticks(state, needs_s) if engine.microseconds else needs_s))
         else:
             continue
         if time < first or (by_rank and time == first and lists[SERVED, place] < ending):
@@ -46,11 +47,11 @@ def next_end(jobs: Any, state: Any, lists: Any) -> Any:
     return first, ending
 
 
-@compiled()
+@compiled(error_model="numpy")
 def advance(jobs: Any, state: Any, lists: Any, to: float, event: int) -> None:
     """Let all jobs run until an event."""
     engine = state[0]
-    span_s = (to - engine.now) / engine.ticks_per_s
+    span_s, records = (to - engine.now) / engine.ticks_per_s, not engine.predicts
     for place in range(engine.served):
         job = jobs[lists[SERVED, place]]
         ran_s = span_s
@@ -58,7 +59,7 @@ def advance(jobs: Any, state: Any, lists: Any, to: float, event: int) -> None:
             ran_s -= min(span_s, job.pause_s)
             job.pause_s -= min(span_s, job.pause_s)
         job.work_s -= job.rate * ran_s
-        if not engine.predicts:  # a prediction needs no records
+        if records:  # a prediction needs none
             job.run_s += ran_s
             job.gpu_s += job.gpus * ran_s
     engine.seen += engine.present
@@ -67,7 +68,18 @@ def advance(jobs: Any, state: Any, lists: Any, to: float, event: int) -> None:
     engine.now, engine.event = to, event
 
 
-@compiled()
+@compiled(error_model="numpy")
+def without(lists: Any, row: int, count: int, job: int) -> int:
+    """Take a job out of a row of the lists, if it is there; return the length that is left."""
+    place = 0
+    while place < count and lists[row, place] != job:
+        place += 1
+    for later in range(place + 1, count):
+        lists[row, later - 1] = lists[row, later]
+    return count - 1 if place < count else count
+
+
+@compiled(error_model="numpy")
 def leave(jobs: Any, order: Any, queues: Any, sums: Any, state: Any, lists: Any, caps: Any, ending: int) -> None:
     """Take a job that ends out of all lists, and record its end."""
     engine, job = state[0], jobs[ending]
@@ -75,6 +87,9 @@ def leave(jobs: Any, order: Any, queues: Any, sums: Any, state: Any, lists: Any,
     place = queue.head
     while order[job.queue, place] != ending:
         place += 1
+    if place - queue.head < queue.full:
+        queue.full -= 1
+        queue.held -= job.gpus
     if place - queue.head < engine.prefix:
         engine.prefix -= 1
     for at in range(place, queue.head, -1):
@@ -82,19 +97,9 @@ def leave(jobs: Any, order: Any, queues: Any, sums: Any, state: Any, lists: Any,
     queue.head += 1
     queue.demand -= job.max_gpus
     for level in range(sums.shape[1]):
-        sums[job.queue, level] -= min(job.max_gpus, caps[job.curve, level])
-    kept = 0
-    for place in range(engine.served):
-        if lists[SERVED, place] != ending:
-            lists[SERVED, kept] = lists[SERVED, place]
-            kept += 1
-    engine.served = kept
-    kept = 0
-    for place in range(engine.pending):
-        if lists[PENDING, place] != ending:
-            lists[PENDING, kept] = lists[PENDING, place]
-            kept += 1
-    engine.pending = kept
+        sums[job.queue, level] -= caps[job.curve, level]
+    engine.served = without(lists, SERVED, engine.served, ending)
+    engine.pending = without(lists, PENDING, engine.pending, ending)
     engine.present -= 1
     engine.ended += 1
     job.end_s = engine.now / engine.ticks_per_s
@@ -103,7 +108,7 @@ def leave(jobs: Any, order: Any, queues: Any, sums: Any, state: Any, lists: Any,
     job.mean_contention = max(1.0, (engine.seen_s - job.seen_s) / span_s) if span_s > 0.0 else 1.0
 
 
-@compiled()
+@compiled(error_model="numpy")
 def join(jobs: Any, order: Any, queues: Any, sums: Any, state: Any, table: Any, caps: Any) -> None:
     """Let the next job arrive."""
     engine = state[0]
@@ -114,7 +119,7 @@ def join(jobs: Any, order: Any, queues: Any, sums: Any, state: Any, table: Any, 
     queue.tail += 1
     queue.demand += job.max_gpus
     for level in range(sums.shape[1]):
-        sums[job.queue, level] += min(job.max_gpus, caps[job.curve, level])
+        sums[job.queue, level] += caps[job.curve, level]
     engine.arrived += 1
     engine.present += 1
     if engine.code == _SRSF or engine.code == _SRTF:
@@ -125,7 +130,7 @@ def join(jobs: Any, order: Any, queues: Any, sums: Any, state: Any, table: Any, 
     job.seen, job.events, job.seen_s = engine.seen - engine.present, engine.events - 1, engine.seen_s
 
 
-@compiled()
+@compiled(error_model="numpy")
 def keep_least(jobs: Any, order: Any, queues: Any, state: Any, lists: Any, count: int) -> int:
     """Take the GPUs of jobs that were given too few to run, and give them in order to jobs that can use them.
 
@@ -167,12 +172,12 @@ def keep_least(jobs: Any, order: Any, queues: Any, state: Any, lists: Any, count
     return count
 
 
-@compiled()
+@compiled(error_model="numpy")
 def hold(jobs: Any, state: Any, lists: Any, table: Any, count: int, changes: Any) -> None:
     """Let the chosen jobs hold the GPUs given to them, and all others none."""
     engine = state[0]
     time_s = engine.now / engine.ticks_per_s
-    for place in range(engine.served):
+    for place in range(engine.kept, engine.served):
         index = lists[SERVED, place]
         job = jobs[index]
         if job.given == job.gpus:
@@ -191,7 +196,7 @@ def hold(jobs: Any, state: Any, lists: Any, table: Any, count: int, changes: Any
             changes[engine.changes].job, changes[engine.changes].time_s = index, time_s
             changes[engine.changes].gpus = job.gpus
             engine.changes += 1
-    for place in range(count):
+    for place in range(engine.kept, count):
         index = lists[CHOSEN, place]
         job = jobs[index]
         if job.gpus == 0.0:

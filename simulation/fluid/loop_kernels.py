@@ -26,7 +26,7 @@ _NEAR_S = 1e-7
 _LAS, _FS, _AFS, _AFS_L, _THEMIS, _WFQ, _WFQ_INTEGRAL = range(3, 10)
 
 
-@compiled()
+@compiled(error_model="numpy")
 def reallocate(
     jobs: Any, order: Any, queues: Any, sums: Any, state: Any, turns: Any, lists: Any, table: Any, caps: Any,
     changes: Any,
@@ -34,7 +34,7 @@ def reallocate(
     """Divide the GPUs by the policy's rule, and set the timer."""
     engine = state[0]
     code = engine.code
-    engine.timer = np.inf
+    engine.timer, engine.kept = np.inf, 0
     if code <= _LAS:
         count = in_order(jobs, order, queues, state, table, lists)
     elif code == _FS:
@@ -46,7 +46,7 @@ def reallocate(
         if engine.present > 0:
             engine.timer = engine.now + ticks(state, engine.timer_s)
     elif code == _WFQ or engine.event != _TIMER:
-        count = by_queue(jobs, order, queues, sums, caps, lists)
+        count = by_queue(jobs, order, queues, sums, state, lists, caps)
     else:
         count = 0
     if code == _WFQ_INTEGRAL:
@@ -61,7 +61,7 @@ def reallocate(
     hold(jobs, state, lists, table, count, changes)
 
 
-@compiled()
+@compiled(error_model="numpy")
 def predict(
     index: int,
     jobs: Any, order: Any, queues: Any, sums: Any, state: Any, turns: Any, lists: Any,
@@ -114,7 +114,7 @@ def predict(
         )  # fmt: skip
 
 
-@compiled()
+@compiled(error_model="numpy")
 def run_events(
     jobs: Any, order: Any, queues: Any, sums: Any, state: Any, turns: Any, lists: Any,
     copied_jobs: Any, copied_order: Any, copied_queues: Any, copied_sums: Any, copied_state: Any, copied_turns: Any,
