@@ -38,9 +38,9 @@ JOB = _record(
     ("known_s least seen_s run_s gpu_s start_s end_s contention mean_contention predicted_s bound_s", _FLOAT),
 )
 
-#: A queue: its share of the GPUs by weight, the GPUs that it gets, its share and demand in a round, the GPUs of the jobs
-#: at its head that hold their caps; the ends of its part of the list of jobs, its demand, the level of its caps, and the
-#: number of jobs at its head that hold them.
+#: A queue: its share of the GPUs by weight, the GPUs that it gets, its share and demand in a round, the GPUs of the
+#: jobs at its head that hold their caps; the ends of its part of the list of jobs, its demand, the level of its caps,
+#: and the number of jobs at its head that hold them.
 QUEUE = _record(("share gpus rest wanted held", _FLOAT), ("head tail demand level full", _INT))
 
 #: The engine.
