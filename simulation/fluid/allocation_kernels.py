@@ -1,4 +1,4 @@
-"""Compiled allocation rules: each writes `given` of the jobs that get GPUs, and lists them in `chosen`."""
+"""Compiled allocation rules: each writes `given` of the jobs that get GPUs, and lists them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...formulations.compiled import compiled
-from .arrays import CHOSEN, CIRCLE, MEMBERS, SCRATCH, SERVED, WINNERS
+from .arrays import CHOSEN, SCRATCH, SERVED, WINNERS
 
 # Codes of FluidCode: compiled loops read globals as constants.
-_FIFO, _SRSF, _SRTF, _LAS, _FS, _AFS, _AFS_L, _THEMIS, _WFQ, _WFQ_INTEGRAL = range(10)
+_FIFO, _SRSF, _SRTF, _LAS, _FS, _AFS, _AFS_L, _THEMIS, _WFQ = range(9)
 _NONE_GPUS = 1e-3
 _NONE_FRACTION = 1e-6
 _SAME = 1e-9
@@ -345,67 +345,4 @@ def by_queue(jobs: Any, order: Any, queues: Any, sums: Any, state: Any, lists: A
             used += given
             place += 1
         queue.level, queue.full, queue.held = level, place - queue.head, used
-    return count
-
-
-@compiled(error_model="numpy")
-def begin_turns(jobs: Any, state: Any, turns: Any, lists: Any, count: int) -> None:
-    """Let the whole GPUs of the fractions begin to go round; see `Rotation`. `a` is a fraction, `b` a whole part."""
-    engine = state[0]
-    size, length = 0, 0.0
-    for place in range(count):
-        job = jobs[lists[CHOSEN, place]]
-        job.b = math.floor(job.given + _SAME)
-        job.a = job.given - job.b
-        lists[MEMBERS, place] = lists[CHOSEN, place]
-        if job.a > _SAME:
-            lists[CIRCLE, size] = lists[CHOSEN, place]
-            size += 1
-            length += job.a
-    if size > 1:
-        first = lists[CIRCLE, 0]
-        for place in range(size - 1):
-            lists[CIRCLE, place] = lists[CIRCLE, place + 1]
-        lists[CIRCLE, size - 1] = first
-    whole_gpus = math.floor(length + _NONE_FRACTION)
-    for gpu in range(whole_gpus):
-        at, end, place = gpu * (length / whole_gpus), jobs[lists[CIRCLE, 0]].a, 0
-        while end <= at + _SAME and place + 1 < size:
-            place += 1
-            end += jobs[lists[CIRCLE, place]].a
-        turns[gpu].place, turns[gpu].left = place, end - at
-    engine.circle, engine.turns, engine.members = size, whole_gpus, count
-
-
-@compiled(error_model="numpy")
-def next_turn(jobs: Any, state: Any, turns: Any, lists: Any) -> None:
-    """Move all GPUs that go round to the end of the turn that ends first."""
-    engine = state[0]
-    passed = np.inf
-    for gpu in range(engine.turns):
-        passed = min(passed, turns[gpu].left)
-    for gpu in range(engine.turns):
-        turns[gpu].left -= passed
-        if turns[gpu].left <= _SAME:
-            turns[gpu].place = (turns[gpu].place + 1) % engine.circle
-            turns[gpu].left = jobs[lists[CIRCLE, turns[gpu].place]].a
-
-
-@compiled(error_model="numpy")
-def on_turn(jobs: Any, state: Any, turns: Any, lists: Any) -> int:
-    """Give each job its whole part, and one GPU to the jobs on turn; set the time to the next turn, in quanta."""
-    engine = state[0]
-    for place in range(engine.members):
-        jobs[lists[MEMBERS, place]].given = jobs[lists[MEMBERS, place]].b
-    first = np.inf
-    for gpu in range(engine.turns):
-        job = jobs[lists[CIRCLE, turns[gpu].place]]
-        job.given = job.b + 1.0
-        first = min(first, turns[gpu].left)
-    engine.turn = first if engine.circle > 1 else np.inf
-    count = 0
-    for place in range(engine.members):
-        if jobs[lists[MEMBERS, place]].given > 0.0:
-            lists[CHOSEN, count] = lists[MEMBERS, place]
-            count += 1
     return count

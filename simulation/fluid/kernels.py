@@ -1,17 +1,21 @@
-"""Compiled steps of the fluid engine: the next end, progress, arrivals, ends, least GPUs, and changes of GPUs."""
+"""Compiled steps of the fluid engine: next end, progress, arrivals, ends, turns, least GPUs, and changes of GPUs."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ...formulations.compiled import compiled
 from .allocation_kernels import speed
-from .arrays import CHOSEN, PENDING, SERVED
+from .arrays import CHOSEN, CIRCLE, MEMBERS, PENDING, SERVED
 
 _SRSF, _SRTF, _LAS = 1, 2, 3
 _CUT_GPUS = 1e-9
+# Shares of a turn and fractions of GPUs that count as none, and what fractions may miss of a whole GPU.
+_SAME = 1e-9
+_SLACK_GPUS = 1e-6
 
 
 @compiled(error_model="numpy")
@@ -128,6 +132,69 @@ def join(jobs: Any, order: Any, queues: Any, sums: Any, state: Any, table: Any, 
         job.key = job.max_gpus * time_s if engine.code == _SRSF else time_s
     # Its own arrival counts as an event with all jobs present.
     job.seen, job.events, job.seen_s = engine.seen - engine.present, engine.events - 1, engine.seen_s
+
+
+@compiled(error_model="numpy")
+def begin_turns(jobs: Any, state: Any, turns: Any, lists: Any, count: int) -> None:
+    """Let the whole GPUs of the fractions begin to go round; see `Rotation`. `a` is a fraction, `b` a whole part."""
+    engine = state[0]
+    size, length = 0, 0.0
+    for place in range(count):
+        job = jobs[lists[CHOSEN, place]]
+        job.b = math.floor(job.given + _SAME)
+        job.a = job.given - job.b
+        lists[MEMBERS, place] = lists[CHOSEN, place]
+        if job.a > _SAME:
+            lists[CIRCLE, size] = lists[CHOSEN, place]
+            size += 1
+            length += job.a
+    if size > 1:
+        first = lists[CIRCLE, 0]
+        for place in range(size - 1):
+            lists[CIRCLE, place] = lists[CIRCLE, place + 1]
+        lists[CIRCLE, size - 1] = first
+    whole_gpus = math.floor(length + _SLACK_GPUS)
+    for gpu in range(whole_gpus):
+        at, end, place = gpu * (length / whole_gpus), jobs[lists[CIRCLE, 0]].a, 0
+        while end <= at + _SAME and place + 1 < size:
+            place += 1
+            end += jobs[lists[CIRCLE, place]].a
+        turns[gpu].place, turns[gpu].left = place, end - at
+    engine.circle, engine.turns, engine.members = size, whole_gpus, count
+
+
+@compiled(error_model="numpy")
+def next_turn(jobs: Any, state: Any, turns: Any, lists: Any) -> None:
+    """Move all GPUs that go round to the end of the turn that ends first."""
+    engine = state[0]
+    passed = np.inf
+    for gpu in range(engine.turns):
+        passed = min(passed, turns[gpu].left)
+    for gpu in range(engine.turns):
+        turns[gpu].left -= passed
+        if turns[gpu].left <= _SAME:
+            turns[gpu].place = (turns[gpu].place + 1) % engine.circle
+            turns[gpu].left = jobs[lists[CIRCLE, turns[gpu].place]].a
+
+
+@compiled(error_model="numpy")
+def on_turn(jobs: Any, state: Any, turns: Any, lists: Any) -> int:
+    """Give each job its whole part, and one GPU to the jobs on turn; set the time to the next turn, in quanta."""
+    engine = state[0]
+    for place in range(engine.members):
+        jobs[lists[MEMBERS, place]].given = jobs[lists[MEMBERS, place]].b
+    first = np.inf
+    for gpu in range(engine.turns):
+        job = jobs[lists[CIRCLE, turns[gpu].place]]
+        job.given = job.b + 1.0
+        first = min(first, turns[gpu].left)
+    engine.turn = first if engine.circle > 1 else np.inf
+    count = 0
+    for place in range(engine.members):
+        if jobs[lists[MEMBERS, place]].given > 0.0:
+            lists[CHOSEN, count] = lists[MEMBERS, place]
+            count += 1
+    return count
 
 
 @compiled(error_model="numpy")

@@ -7,18 +7,9 @@ from typing import Any
 import numpy as np
 
 from ...formulations.compiled import compiled
-from .allocation_kernels import (
-    begin_turns,
-    by_queue,
-    fair_share,
-    in_order,
-    next_turn,
-    on_turn,
-    tournament,
-    worst_first,
-)
+from .allocation_kernels import by_queue, fair_share, in_order, tournament, worst_first
 from .arrays import CIRCLE, MEMBERS, PENDING, SERVED
-from .kernels import advance, hold, join, keep_least, leave, next_end, ticks
+from .kernels import advance, begin_turns, hold, join, keep_least, leave, next_end, next_turn, on_turn, ticks
 
 _END, _TIMER, _ARRIVAL = range(3)
 _PAUSED, _ENDED, _STUCK = range(3)
