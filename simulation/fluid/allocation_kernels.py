@@ -323,8 +323,10 @@ def by_queue(jobs: Any, order: Any, queues: Any, sums: Any, state: Any, lists: A
         while level + 1 < sums.shape[1] and sums[number, level] < queue.gpus:
             level += 1
         place, used = queue.head, 0.0
-        if keeps and level == queue.level and queue.held <= queue.gpus:
-            # The jobs that hold as many GPUs as their caps go on to do so.
+        # The jobs that hold as many GPUs as their caps go on to do so; unless the queue before lost a job, they stand
+        # where they stood in the list.
+        same = keeps and level == queue.level and queue.held <= queue.gpus and queue.full > 0
+        if same and count < engine.served and lists[SERVED, count] == order[number, place]:
             place, used = place + queue.full, queue.held
             count += queue.full
             engine.kept = count
