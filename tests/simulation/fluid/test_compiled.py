@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from fluid_cases import random_case
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from equipoise import EquipoiseError, InvalidInput
@@ -29,6 +29,7 @@ def both(case):
 
 @pytest.mark.parametrize("name", [*policies_of("fluid"), "integral"])
 @given(seed=st.integers(0, 2**32 - 1))
+@example(seed=812)  # under wfq a queue loses its last job to an arrival, and the next one keeps its jobs
 def test_both_forms_agree(name, seed):
     case = random_case(name, seed)
     reference, compiled = both(case)
