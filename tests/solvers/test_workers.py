@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 from optional import needs_package
-from search_cases import BOX, ends_once, one_thread, schaffer, slow_problem
+from search_cases import BOX, ends_once, fails, one_thread, schaffer, slow_problem
 
 import equipoise as eq
 from equipoise.solvers.workers import Workers
@@ -64,7 +64,7 @@ def test_nothing_begins_after_the_stop(count):
 
 @needs_joblib
 def test_an_error_in_a_worker_is_raised_here():
-    with Workers(partial(np.linalg.inv), 1, 2) as workers, pytest.raises(np.linalg.LinAlgError):
+    with Workers(fails, 2, 2) as workers, pytest.raises(ZeroDivisionError):
         workers.all_scores(VECTORS)
 
 

@@ -58,7 +58,7 @@ def fonseca_fleming(x: Floats) -> Floats:
     """Scores of Fonseca and Fleming's problem, shape (B, 2); the front has all x_i = t within [-1, 1]/sqrt(n)."""
     middle = 1.0 / math.sqrt(x.shape[1])
     distances = [((x + side * middle) ** 2).sum(axis=1) for side in (-1.0, 1.0)]
-    return 1.0 - np.exp(-np.column_stack(distances))
+    return np.asarray(1.0 - np.exp(-np.column_stack(distances)))
 
 
 def dtlz2(x: Floats) -> Floats:
@@ -111,12 +111,11 @@ def hard_fronts() -> list[KnownFront]:
     """Return fronts of many variables, near which a search must move."""
     line = np.linspace(0.0, 1.0, 200_001)
     lowest = np.minimum.accumulate(zdt3(line, np.ones_like(line)))
+    filled = float((1.0 - lowest).mean()) / 2.0  # the box of ZDT3 is two high
     return [
         KnownFront("ZDT1", problem_of(partial(zdt, zdt1), variables=5), 2.0 / 3.0),
         KnownFront("ZDT2", problem_of(partial(zdt, zdt2), variables=3), 1.0 / 3.0),
-        KnownFront(
-            "ZDT3", problem_of(partial(zdt, zdt3), variables=5, ideal=(0.0, -1.0)), float((1.0 - lowest).mean()) / 2.0
-        ),
+        KnownFront("ZDT3", problem_of(partial(zdt, zdt3), variables=5, ideal=(0.0, -1.0)), filled),
         KnownFront("constrained ZDT1", problem_of(partial(constrained, 0.25), variables=5), 7.0 / 12.0),
         KnownFront("Fonseca-Fleming", problem_of(fonseca_fleming, variables=4, bounds=(-4.0, 4.0)), _fonseca()),
         # A ball of radius 1 fills pi/6 of the unit cube that it touches with an octant.
