@@ -1,0 +1,190 @@
+"""The picture of a front: its points by two objectives, coloured by a third one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ..arrays import Floats
+from ..errors import InvalidInput
+from ..plotting.svg import GREY, Frame, bar, document, escape, filled, text, time_unit
+from .front_point import FrontPoint
+from .objective import PERCENT, SECONDS, Objective
+
+# An axis is logarithmic where the largest value is so many times the least.
+_LOG_FROM = 20.0
+# Ends and middle of the colours of a third objective, which stand out on light and dark.
+_RAMP = ((0x2F, 0x7F, 0xD6), (0xB0, 0x54, 0xA8), (0xF0, 0x8A, 0x24))
+
+
+class Front(Protocol):
+    """The members of a front that its picture and its page read; :class:`~.front.ParetoFront` describes them."""
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the variables."""
+
+    @property
+    def objectives(self) -> tuple[Objective, ...]:
+        """Quantities of which less is better."""
+
+    @property
+    def scores(self) -> Floats:
+        """Scores, shape (P, m)."""
+
+    @property
+    def held_out(self) -> Floats | None:
+        """Scores on other workloads, shape (P, m)."""
+
+    @property
+    def hypervolume(self) -> float:
+        """Share of the box that the points dominate."""
+
+    @property
+    def named_picks(self) -> dict[str, FrontPoint]:
+        """Picks by name."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> FrontPoint: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Axis:
+    """An axis with the places of all points on it, of shape (P,); on a logarithmic one, places are logarithms."""
+
+    name: str
+    log: bool
+    scores: Floats
+    held_out: Floats | None
+    start: float
+    limit: float
+
+
+def front_picture(front: Front, across: int = 0, up: int = 1) -> str:
+    """Return an SVG document of the points by two objectives, given by index.
+
+    Each point is a group of class "point" with its index in `data-point`; a cross is its score on held-out workloads.
+    Of more than two objectives, the first other one gives the colour.
+
+    Raises
+    ------
+    InvalidInput
+        If the front has one objective only.
+    """
+    if len(front.objectives) < 2:
+        raise InvalidInput("objectives", str(front.objectives[0]), "a picture needs two objectives")
+    x, y = _axis(front, across), _axis(front, up)
+    frame = Frame(
+        left=64, top=34, width=540, height=330,
+        x_start=x.start, x_limit=x.limit, y_start=y.start, y_limit=y.limit,
+    )  # fmt: skip
+    parts = [text(10, 18, y.name, "quiet"), *frame.y_axis(log=y.log), *frame.x_axis(x.name, log=x.log)]
+    other = next((column for column in range(len(front.objectives)) if column not in (across, up)), None)
+    colours: list[int | str] = [0] * len(front)
+    if other is None:
+        order = np.argsort(x.scores, kind="stable")
+        parts.append(frame.steps(x.scores[order], y.scores[order], GREY, "edge of what the points dominate"))
+    else:
+        colours = list(map(_ramp, _shares(front.scores[:, other])))
+        parts += _colour_legend(front, other, frame)
+    names = picks_by_index(front)
+    places = zip(frame.x(x.scores).tolist(), frame.y(y.scores).tolist(), strict=True)
+    for index, (left, top) in enumerate(places):
+        parts.append(f'<g class="point" data-point="{index}"><title>{escape(point_text(front, index))}</title>')
+        if x.held_out is not None and y.held_out is not None:
+            parts += _held_out(left, top, float(frame.x(x.held_out[index])), float(frame.y(y.held_out[index])))
+        if index in names:
+            parts += _pick(left, top, ", ".join(names[index]), frame)
+        parts.append(f'<circle {_dot(colours[index])} cx="{left:.1f}" cy="{top:.1f}" r="5"/></g>')
+    title = f"{len(front)} points by {front.objectives[across]} and {front.objectives[up]}"
+    return document(620, frame.bottom + (42 if other is None else 66), title, parts)
+
+
+def picks_by_index(front: Front) -> dict[int, list[str]]:
+    """Return the names of the picks at each index that has any."""
+    found: dict[int, list[str]] = {}
+    for name, point in front.named_picks.items():
+        found.setdefault(point.index, []).append(name)
+    return found
+
+
+def point_text(front: Front, index: int) -> str:
+    """Return index, scores and variables of a point in one line."""
+    point = front[index]
+    scores = [f"{each} {each.text(score)}" for each, score in zip(front.objectives, point.scores.values(), strict=True)]
+    return f"point {index}: {', '.join(scores)}; {values_text(point.vector)}"
+
+
+def values_text(values: Mapping[str, float]) -> str:
+    """Return named numbers in one line."""
+    return ", ".join(f"{name} {value:.4g}" for name, value in values.items())
+
+
+def _axis(front: Front, column: int) -> _Axis:
+    objective = front.objectives[column]
+    count = len(front)
+    held_out = np.empty(0) if front.held_out is None else front.held_out[:, column]
+    values = np.concatenate((front.scores[:, column], held_out))
+    unit, size = "", 1.0
+    if objective.metric in SECONDS:
+        unit, size = time_unit(float(values.max()))
+    elif objective.metric in PERCENT:
+        unit, size = "%", 1.0 / PERCENT[objective.metric]
+    log = bool(values.min() > 0.0 and values.max() >= _LOG_FROM * values.min())
+    values = np.log10(values / size) if log else values / size
+    low, high = float(values.min()), float(values.max())
+    margin = 0.06 * (high - low) or 0.06 * abs(high) or 1.0
+    return _Axis(
+        name=f"{objective} ({unit})" if unit else str(objective),
+        log=log,
+        scores=values[:count],
+        held_out=values[count:] if len(held_out) else None,
+        start=low - margin,
+        limit=high + margin,
+    )
+
+
+def _held_out(left: float, top: float, across: float, up: float) -> Iterator[str]:
+    yield f'<path class="held quiet" stroke="currentColor" fill="none" d="M{left:.1f} {top:.1f}L{across:.1f} {up:.1f}'
+    yield 'm-4 -4l8 8m0 -8l-8 8"/>'
+
+
+def _pick(left: float, top: float, names: str, frame: Frame) -> Iterator[str]:
+    yield f'<circle class="base" fill="none" cx="{left:.1f}" cy="{top:.1f}" r="9"/>'
+    side, anchor = (11.0, "start") if left < frame.right - 110 else (-11.0, "end")
+    yield text(left + side, top - 9, names, "pick", anchor)
+
+
+def _dot(colour: int | str) -> str:
+    return (
+        filled(colour).replace('class="', 'class="dot ') if isinstance(colour, int) else f'class="dot" {filled(colour)}'
+    )
+
+
+def _shares(scores: Floats) -> list[float]:
+    """Return the scores from 0, the least, to 1, the largest."""
+    span = float(np.ptp(scores))
+    found: list[float] = ((scores - scores.min()) / (span or 1.0)).tolist()
+    return found
+
+
+def _ramp(share: float) -> str:
+    """Return the colour of a share from 0 to 1."""
+    low, high, part = (*_RAMP[:2], 2 * share) if share < 0.5 else (*_RAMP[1:], 2 * share - 1)
+    mixed = [round(a + (b - a) * part) for a, b in zip(low, high, strict=True)]
+    return f"#{mixed[0]:02x}{mixed[1]:02x}{mixed[2]:02x}"
+
+
+def _colour_legend(front: Front, column: int, frame: Frame) -> Iterator[str]:
+    objective, scores = front.objectives[column], front.scores[:, column]
+    top = frame.bottom + 46
+    least, most = objective.text(float(scores.min())), objective.text(float(scores.max()))
+    yield text(frame.left, top + 9, f"{objective}: {least}")
+    left = frame.left + 7.5 * len(f"{objective}: {least}")
+    for step in range(24):
+        yield bar(left + 5 * step, top, 5, 10, _ramp(step / 23), f"{objective}")
+    yield text(left + 128, top + 9, most)
