@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 from urllib.parse import quote
 
@@ -56,13 +56,12 @@ def size_text(size_s: float) -> str:
     """Return a size on one GPU in its two largest units, such as 45 s, 2 h 30 min or 3 d 4 h."""
     if not math.isfinite(size_s):
         return "\N{INFINITY}"
-    if size_s < 60.0:
-        return f"{size_s:.3g} s"
-    rounded = float(round(size_s))
-    place = next(place for place, (_, unit) in enumerate(_UNITS_S) if rounded >= unit)
-    (name, unit), (smaller, part) = _UNITS_S[place], _UNITS_S[place + 1]
-    whole, left = divmod(round(rounded / part), round(unit / part))
-    return f"{whole:,} {name} {left} {smaller}" if left else f"{whole:,} {name}"
+    for (name, unit), (smaller, part) in pairwise(_UNITS_S):
+        parts = round(size_s / part)
+        if parts * part >= unit:
+            whole, left = divmod(parts, round(unit / part))
+            return f"{whole:,} {name} {left} {smaller}" if left else f"{whole:,} {name}"
+    return f"{size_s:.3g} s"
 
 
 def _lead(front: Front, evidence: Mapping[str, object]) -> str:
@@ -154,17 +153,10 @@ def _configuration(point: FrontPoint) -> tuple[list[list[str]], list[dict[str, A
 
 def _queues(config: WfqConfig, gpu_type: str | None) -> list[dict[str, Any]]:
     """Return sizes and weight of each queue as text, and the weight as a share."""
-    least = ["0 s", *map(size_text, config.thresholds[:-1])]
-    sizes = [
-        f"above {above}"
-        if math.isinf(threshold) and threshold != config.thresholds[0]
-        else f"up to {size_text(threshold)}"
-        for above, threshold in zip(least, config.thresholds, strict=True)
-    ]
-    if config.queues == 1:
-        sizes = ["all sizes"]
+    least = [size_text(threshold) for threshold in config.thresholds[:-1]]
+    sizes = [f"up to {size}" for size in least] + [f"above {least[-1]}" if least else "all sizes"]
     return [
-        {"sizes": size, "weight": str(weight), "share": round(float(weight), 9), "percent": f"{float(weight):.3%}"}
+        {"sizes": size, "weight": str(weight), "share": round(float(weight), 9), "percent": f"{float(weight):.1%}"}
         for size, weight in zip(sizes, config.weights_of(gpu_type), strict=True)
     ]
 

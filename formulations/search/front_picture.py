@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import Floats
 from ..errors import InvalidInput
-from ..plotting.svg import GREY, Frame, bar, document, escape, filled, text, time_unit
+from ..plotting.svg import GREY, Frame, bar, document, escape, fill_class, filled, text, time_unit
 from .front_point import FrontPoint
 from .objective import PERCENT, SECONDS, Objective
 
@@ -96,7 +96,7 @@ def front_picture(front: Front, across: int = 0, up: int = 1) -> str:
     for index, (left, top) in enumerate(places):
         parts.append(f'<g class="point" data-point="{index}"><title>{escape(point_text(front, index))}</title>')
         if x.held_out is not None and y.held_out is not None:
-            parts += _held_out(left, top, float(frame.x(x.held_out[index])), float(frame.y(y.held_out[index])))
+            parts.append(_cross(left, top, float(frame.x(x.held_out[index])), float(frame.y(y.held_out[index]))))
         if index in names:
             parts += _pick(left, top, ", ".join(names[index]), frame)
         parts.append(f'<circle {_dot(colours[index])} cx="{left:.1f}" cy="{top:.1f}" r="5"/></g>')
@@ -148,9 +148,10 @@ def _axis(front: Front, column: int) -> _Axis:
     )
 
 
-def _held_out(left: float, top: float, across: float, up: float) -> Iterator[str]:
-    yield f'<path class="held quiet" stroke="currentColor" fill="none" d="M{left:.1f} {top:.1f}L{across:.1f} {up:.1f}'
-    yield 'm-4 -4l8 8m0 -8l-8 8"/>'
+def _cross(left: float, top: float, across: float, up: float) -> str:
+    """Return a line from a point to its scores on held-out workloads, and a cross there."""
+    shape = f"M{left:.1f} {top:.1f}L{across:.1f} {up:.1f}m-4 -4l8 8m0 -8l-8 8"
+    return f'<path class="held quiet" stroke="currentColor" fill="none" d="{shape}"/>'
 
 
 def _pick(left: float, top: float, names: str, frame: Frame) -> Iterator[str]:
@@ -160,9 +161,9 @@ def _pick(left: float, top: float, names: str, frame: Frame) -> Iterator[str]:
 
 
 def _dot(colour: int | str) -> str:
-    return (
-        filled(colour).replace('class="', 'class="dot ') if isinstance(colour, int) else f'class="dot" {filled(colour)}'
-    )
+    if isinstance(colour, str):
+        return f'class="dot" {filled(colour)}'
+    return f'class="dot {fill_class(colour)}"'
 
 
 def _shares(scores: Floats) -> list[float]:

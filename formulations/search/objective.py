@@ -13,7 +13,6 @@ from ..checks import as_real
 from ..errors import InvalidInput
 from ..text import duration_text, figure_text
 
-
 #: Metrics in seconds, and what turns others into percent.
 SECONDS = ("jct",)
 PERCENT = {"pred_error": 1.0, "unfairness": 100.0}
