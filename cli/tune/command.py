@@ -138,8 +138,10 @@ def tune_wfq(
     settings = _settings(config, tuning, options, name)
     open_folder(out, settings, resume=resume)
     result = _search(tuning, options, name, seed, out / CHECKPOINT)
-    front = result.require_plan()
     interrupted = result.termination.limit is Limit.INTERRUPTED
+    if interrupted and result.plan is None:
+        raise KeyboardInterrupt
+    front = result.require_plan()
     if held_out and not interrupted:
         front = front.with_held_out(tuning.held_out_scores(front))
     found = document(result, front, settings)

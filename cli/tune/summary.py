@@ -75,11 +75,13 @@ def print_summary(front: ParetoFront, found: Mapping[str, Any]) -> None:
     """Print the named picks, and how the search ended."""
     print_picks(front)
     out = console()
-    stopped = "" if found["limit"] is None else f", stopped by the limit on {found['limit']}"
+    stopped = {"interrupted": ", interrupted", "method": ""}.get(
+        found["limit"], f", stopped by the limit on {found['limit']}"
+    )
     out.print()
     for name, text in (
         ("hypervolume", f"{found['hypervolume']:.4f} of the box from the ideal to the reference point"),
-        ("front", f"{found['points']:,} configurations"),
+        ("front", f"{found['points']:,} configuration{'' if found['points'] == 1 else 's'}"),
         ("search", f"{found['evaluations']:,} evaluations by {found['backend']}, seed {found['seed']}{stopped}"),
         ("wall time", duration_text(found["wall_s"])),
     ):

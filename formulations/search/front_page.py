@@ -67,8 +67,8 @@ def size_text(size_s: float) -> str:
 def _lead(front: Front, evidence: Mapping[str, object]) -> str:
     facts = [f"{name} {short(_value(value), _LONGEST_NAME)}" for name, value in evidence.items()]
     return (
-        f"{len(front):,} configurations, none of which is at least as good as another one in"
-        f" {_listed([str(each) for each in front.objectives])}; less is better."
+        f"{len(front):,} configuration{'' if len(front) == 1 else 's'} of which none is at least as good as another one"
+        f" in {_listed([str(each) for each in front.objectives])}; less is better."
         + (f" Search: {', '.join(facts)}." if facts else "")
     )
 

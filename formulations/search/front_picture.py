@@ -14,8 +14,8 @@ from ..plotting.svg import GREY, Frame, bar, document, escape, fill_class, fille
 from .front_point import FrontPoint
 from .objective import PERCENT, SECONDS, Objective
 
-# An axis is logarithmic where the largest value is so many times the least.
-_LOG_FROM = 20.0
+# An axis is logarithmic where the largest value is so many times the least; beyond, the least is all but 0.
+_LOG_FROM, _LOG_UP_TO = 20.0, 1e5
 # Ends and middle of the colours of a third objective, which stand out on light and dark.
 _RAMP = ((0x2F, 0x7F, 0xD6), (0xB0, 0x54, 0xA8), (0xF0, 0x8A, 0x24))
 
@@ -134,7 +134,7 @@ def _axis(front: Front, column: int) -> _Axis:
         unit, size = time_unit(float(values.max()))
     elif objective.metric in PERCENT:
         unit, size = "%", 1.0 / PERCENT[objective.metric]
-    log = bool(values.min() > 0.0 and values.max() >= _LOG_FROM * values.min())
+    log = bool(_LOG_FROM * values.min() <= values.max() <= _LOG_UP_TO * values.min())
     values = np.log10(values / size) if log else values / size
     low, high = float(values.min()), float(values.max())
     margin = 0.06 * (high - low) or 0.06 * abs(high) or 1.0

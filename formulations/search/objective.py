@@ -89,11 +89,11 @@ class Objective:
         return float(np.percentile(values, self.percentile))
 
     def text(self, score: float) -> str:
-        """Return a score with its unit: a duration, percent, or the number."""
+        """Return a score with its unit: a duration, percent without rounding errors, or the number."""
         if self.metric in SECONDS:
             return duration_text(score)
         if self.metric in PERCENT:
-            return f"{figure_text(PERCENT[self.metric] * score)}%"
+            return f"{figure_text(round(PERCENT[self.metric] * score, 6))}%"
         return figure_text(score)
 
     def __str__(self) -> str:
