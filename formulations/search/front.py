@@ -202,9 +202,15 @@ class ParetoFront:
         columns |= {name: self.vectors[:, i] for i, name in enumerate(self.variables)}
         return pd.DataFrame(columns, index=pd.RangeIndex(len(self), name="point"))
 
-    def to_svg(self) -> str:
-        """Return the picture of the first two objectives; InvalidInput if there is only one."""
-        return front_picture(self)
+    def to_svg(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the picture of the first two objectives, and write it to `path` if given.
+
+        Raises
+        ------
+        InvalidInput
+            If there is only one objective.
+        """
+        return written(front_picture(self), path)
 
     def to_html(
         self,
