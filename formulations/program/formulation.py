@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC
+from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar
 
 from ..arrays import Floats
@@ -12,6 +13,8 @@ from ..former_names import FormerName
 from .data import ProblemClass, ProgramData, Residuals, Sense
 
 PlanT = TypeVar("PlanT")
+#: Applies a function to vectors, shape (B, n), row by row; the last argument is the width of its result.
+Apply = Callable[[Callable[[Floats], Floats], Floats, int], Floats]
 
 
 class Formulation(ABC, Generic[PlanT]):
@@ -120,6 +123,17 @@ class Formulation(ABC, Generic[PlanT]):
         program must define this method.
         """
         return None
+
+    def evaluate_with(self, plan: PlanT, apply: Apply) -> tuple[float, Residuals] | None:
+        """Return `evaluate(plan)`, whose work `apply` may share out among workers; the default does not use it.
+
+        Parameters
+        ----------
+        apply : callable
+            ``apply(function, vectors, width)`` returns ``function(vectors)``, of shape (B, width), for vectors of shape
+            (B, n) and a function that can be pickled and works row by row.
+        """
+        return self.evaluate(plan)
 
     def gap_scale(self, objective: float) -> float:
         """Return the size of a relative gap of 1 in units of the objective; by default max(abs(objective), 1e-9)."""

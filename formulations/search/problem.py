@@ -12,7 +12,7 @@ from ..arrays import Floats
 from ..checks import as_reals, refuse
 from ..errors import InvalidInput
 from ..program.data import Residuals
-from ..program.formulation import Formulation
+from ..program.formulation import Apply, Formulation
 from .front import ParetoFront
 from .objective import Objective, Variable, as_objectives
 from .pareto import hypervolume, nondominated
@@ -175,6 +175,10 @@ class SearchProblem(Formulation[ParetoFront]):
         plan and the one computed here, as a share of the box.
         """
         return self.evaluate_scored(plan, self.score(plan.vectors))
+
+    def evaluate_with(self, plan: ParetoFront, apply: Apply) -> tuple[float, Residuals]:
+        """Return the same, with the points shared out among workers."""
+        return self.evaluate_scored(plan, apply(self.score, plan.vectors, len(self.objectives)))
 
     def evaluate_scored(self, plan: ParetoFront, scores: Floats) -> tuple[float, Residuals]:
         """Return the same from the scores of the plan's vectors, shape (P, m), computed by `score`."""

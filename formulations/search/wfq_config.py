@@ -156,7 +156,7 @@ class WfqConfig:
             If a parameter is out of range, or a weight rounds to zero.
         """
         found = thresholds_of(sizes_s, variation=variation, rule=thresholds)
-        weights = each_type("decay", decay, partial(_rounded_weights, len(found)))
+        weights = each_type("decay", decay, partial(_decayed_weights, len(found)))
         return cls(thresholds=found, weights=weights, zeta=zeta, delta=delta)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -320,12 +320,25 @@ def _weights(queues: int, name: str, values: Any) -> tuple[Fraction, ...]:
     return tuple(found)
 
 
-def _rounded_weights(queues: int, name: str, decay: Any) -> list[Fraction]:
-    """Return the weights of a decay, each rounded to three decimals and divided by their sum."""
+def as_weights(name: str, raw: Floats) -> list[Fraction]:
+    """Return weights in these proportions, each rounded to three decimals and divided by their sum.
+
+    Raises
+    ------
+    InvalidInput
+        If a weight rounds to zero.
+    """
+    total = sum(raw.tolist())
+    rounded = [round(1000.0 * each / total) for each in raw.tolist()]
+    if 0 in rounded:
+        queue = rounded.index(0)
+        raise InvalidInput(name, float(raw[queue]), f"gives queue {queue} of {len(raw)} a weight below 0.0005")
+    return [Fraction(each, sum(rounded)) for each in rounded]
+
+
+def _decayed_weights(queues: int, name: str, decay: Any) -> list[Fraction]:
     decay = as_real(name, decay)
-    raw = decayed(queues, decay).tolist()
-    rounded = [Fraction(round(1000.0 * each / sum(raw)), 1000) for each in raw]
-    for queue, weight in enumerate(rounded):
-        if weight == 0:
-            raise InvalidInput(name, decay, f"gives queue {queue} of {queues} a weight below 0.0005")
-    return [weight / sum(rounded) for weight in rounded]
+    try:
+        return as_weights(name, decayed(queues, decay))
+    except InvalidInput as error:
+        raise InvalidInput(name, decay, error.why) from None

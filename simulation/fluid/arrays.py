@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.arrays import Floats
-from .job import FluidJob
+from ...formulations.arrays import Floats, Indices
+from .job import CUT_GPUS, FluidJob
 from .policy import FluidRule
 
 _FLOAT, _INT = np.float64, np.int64
@@ -63,6 +64,46 @@ PAUSED, ENDED, STUCK = range(3)
 
 # Rows of the lists: in service, done without GPUs, chosen, circle and members of the turns, two for scratch.
 _LISTS = 7
+# A queue whose share is no more than this may get nothing.
+_NONE_GPUS = 1e-3
+
+
+class Curves:
+    """Speedups of some jobs as one array, with the arithmetic of `FluidJob` for all of them at once.
+
+    Parameters
+    ----------
+    jobs : sequence of FluidJob, length C
+        One job of each curve.
+    """
+
+    def __init__(self, jobs: Sequence[FluidJob]) -> None:
+        self.min_gpus, self.max_gpus = (
+            np.array([getattr(job, f"{end}_gpus") for job in jobs]) for end in ("min", "max")
+        )
+        gpus = np.arange(self.max_gpus.max() + 1)
+        within = gpus <= self.max_gpus[:, None]
+        self._speedups = np.zeros(within.shape)
+        self._speedups[within] = np.concatenate([job.speedups for job in jobs])
+        # The least speedup on so many GPUs or more.
+        from_end = np.where(within, self._speedups, np.inf)[:, ::-1]
+        self._least = np.minimum.accumulate(from_end, axis=1)[:, ::-1]
+        # The least speedup per GPU on 1 to g GPUs: the least GPUs of a job are never cut, and none exceeds its maximum.
+        per_gpu = np.where(gpus[1:] <= self.min_gpus[:, None], np.inf, self._speedups[:, 1:] / gpus[1:])
+        self._per_gpu = np.minimum.accumulate(np.where(within[:, 1:], per_gpu, -np.inf), axis=1)
+
+    def capped_gpus(self, levels: Sequence[float]) -> Indices:
+        """Return `FluidJob.capped_gpus` of each curve at each of K levels, shape (C, K)."""
+        return np.asarray((self._per_gpu[:, :, None] >= np.array(levels)).sum(axis=1))
+
+    def least_speed(self, gpus: Floats) -> Floats:
+        """Return `FluidJob.least_speed` on numbers of GPUs up to the maximum of each curve, both shape (C, Q)."""
+        rows = np.arange(len(gpus))[:, None]
+        up, down = np.ceil(gpus).astype(np.int64), np.floor(gpus).astype(np.int64)
+        slope = self._speedups[rows, up] - self._speedups[rows, down]
+        speed = slope * gpus + (self._speedups[rows, up] - slope * up)
+        lacks = (self.min_gpus > 1)[:, None] & (gpus < self.min_gpus[:, None] - CUT_GPUS)
+        return np.where(lacks, 0.0, np.minimum(speed, self._least[rows, up]))
 
 
 class EngineArrays:
@@ -89,26 +130,51 @@ class EngineArrays:
     def __init__(
         self, jobs: Sequence[FluidJob], rule: FluidRule, gpus: int, *, microseconds: bool, preemption_s: float
     ) -> None:
-        count, queues = len(jobs), len(rule.weights)
         curves = {id(job.speedups): job for job in jobs}
         self.table = np.concatenate([job.speedups for job in curves.values()])
-        self.caps = np.array([[job.capped_gpus(level) for level in rule.caps] for job in curves.values()], _INT)
-        self.jobs = np.zeros(count, JOB)
-        self._fill_jobs(jobs, rule, list(curves), np.cumsum([0, *(len(job.speedups) for job in curves.values())]))
+        self.curves = Curves(list(curves.values()))
+        self.jobs = np.zeros(len(jobs), JOB)
+        self._fill_jobs(jobs, list(curves), np.cumsum([0, *(len(job.speedups) for job in curves.values())]))
+        self.state = np.zeros(1, STATE)
+        self.state["timer"], self.state["turn"] = np.inf, np.inf
+        self.state["ticks_per_s"] = 1e6 if microseconds else 1.0
+        self.state["preemption_s"], self.state["microseconds"] = preemption_s, microseconds
+        self.state["gpus"] = gpus
+        self.state["least"] = self.jobs["min_gpus"].any()
+        self._set_rule(rule)
+
+    def under(self, rule: FluidRule) -> EngineArrays:
+        """Return new arrays of these jobs, none of which has arrived, under another rule.
+
+        These must be as they were made.
+        """
+        other = copy.copy(self)
+        other.jobs, other.state = self.jobs.copy(), self.state.copy()
+        other._set_rule(rule)
+        return other
+
+    def _set_rule(self, rule: FluidRule) -> None:
+        """Set all that depends on the rule."""
+        count, queues, gpus = len(self.jobs), len(rule.weights), int(self.state["gpus"][0])
+        self.caps = self.curves.capped_gpus(rule.caps)
+        self.jobs["queue"] = np.searchsorted(rule.thresholds, self.jobs["estimate_s"])
         self.order = np.zeros((queues, count), _INT)
         self.queues = np.zeros(queues, QUEUE)
         self.queues["share"] = [float(weight * gpus) for weight in rule.weights]
         self.sums = np.zeros((queues, len(rule.caps)), _INT)
-        self.state = np.zeros(1, STATE)
-        self.state["timer"], self.state["timer_s"], self.state["turn"] = np.inf, rule.timer_s, np.inf
-        self.state["ticks_per_s"] = 1e6 if microseconds else 1.0
-        self.state["preemption_s"], self.state["microseconds"] = preemption_s, microseconds
-        self.state["gpus"], self.state["code"] = gpus, rule.code
-        self.state["least"] = self.jobs["min_gpus"].any()
+        self.state["timer_s"], self.state["code"] = rule.timer_s, rule.code
         self.turns = np.zeros(0 if rule.turns is None else gpus, TURN)
         self.lists = np.zeros((_LISTS, count), _INT)
 
-    def _fill_jobs(self, jobs: Sequence[FluidJob], rule: FluidRule, curves: list[int], firsts: NDArray[Any]) -> None:
+    def guarantee(self) -> None:
+        """Set the speed that each job's queue guarantees to its head; estimates that are wrong have none."""
+        share = self.queues["share"]
+        speeds = self.curves.least_speed(np.minimum(share, self.caps[:, :1]))
+        speeds[:, share <= _NONE_GPUS] = 0.0
+        exact = self.jobs["factor"] == 1.0
+        self.jobs["least"][exact] = speeds[self.jobs["curve"], self.jobs["queue"]][exact]
+
+    def _fill_jobs(self, jobs: Sequence[FluidJob], curves: list[int], firsts: NDArray[Any]) -> None:
         arrays, rows = self.jobs, {curve: row for row, curve in enumerate(curves)}
         arrays["arrival"] = [job._arrival for job in jobs]
         arrays["size_s"] = [job.true_size_s for job in jobs]
@@ -119,7 +185,6 @@ class EngineArrays:
         arrays["first"] = firsts[arrays["curve"]]
         arrays["min_gpus"] = [job.min_gpus if job.min_gpus > 1 else 0 for job in jobs]
         arrays["max_gpus"] = [job.max_gpus for job in jobs]
-        arrays["queue"] = np.searchsorted(rule.thresholds, arrays["estimate_s"])
         for name in ("start_s", "end_s", "predicted_s", "bound_s", "least"):
             arrays[name] = np.nan
 

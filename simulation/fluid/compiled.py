@@ -12,58 +12,69 @@ from ..cluster import Cluster
 from ..results.timeline import Levels, Stretches
 from ..traces.trace import Trace
 from .arrays import CHANGE, LEVEL, STUCK, EngineArrays
-from .job import FluidJob, fluid_jobs
+from .job import fluid_jobs
 from .loop_kernels import run_events
 from .policy import FluidCode, FluidPolicy, FluidRule
-from .result import RECORDS, FluidResult, fluid_result
+from .result import RECORDS, FluidResult, fluid_result, job_columns
 from .rules import FluidRules
 from .speedups import Speedups
 
 # Events in a batch without and with predictions: Ctrl-C and progress wait for its end.
 _BATCH, _PREDICTED_BATCH = 4096, 256
 _LEAST_CHANGES = 1 << 16
-# A queue whose share is no more than this may get nothing.
-_NONE_GPUS = 1e-3
+
+
+class FluidSetup:
+    """A trace on a cluster, for runs under several policies: what no policy changes is computed once.
+
+    Parameters are those of `simulate_fluid`, which checks them; the speedups are those of the cluster.
+    """
+
+    def __init__(self, trace: Trace, cluster: Cluster, speedups: Speedups, rules: FluidRules) -> None:
+        self.trace, self.cluster, self.rules = trace, cluster, rules
+        jobs = fluid_jobs(trace, speedups, rules)
+        self.arrays = EngineArrays(
+            jobs,
+            FluidRule(code=FluidCode.FIFO),
+            cluster.gpus,
+            microseconds=rules.microseconds,
+            preemption_s=rules.preemption_s,
+        )
+        self.trace_index = np.array([job.trace_index for job in jobs])
+        self.place = np.argsort(self.trace_index)
+        self.columns = job_columns([jobs[each] for each in self.place])
 
 
 class CompiledRun:
-    """Simulation in progress: `step` processes a batch of events. Arguments are those of the engine."""
+    """Simulation in progress: `step` processes a batch of events.
+
+    Parameters
+    ----------
+    setup : FluidSetup
+        It stays as it is.
+    policy : FluidPolicy
+    rule : FluidRule
+        Rule of the policy.
+    record : bool
+    bounds : bool
+        Whether the guarantees of ends are computed.
+    """
 
     def __init__(
-        self,
-        trace: Trace,
-        policy: FluidPolicy,
-        cluster: Cluster,
-        speedups: Speedups,
-        rules: FluidRules,
-        record: bool,
-        rule: FluidRule,
+        self, setup: FluidSetup, policy: FluidPolicy, rule: FluidRule, *, record: bool, bounds: bool = True
     ) -> None:
-        self.trace, self.policy, self.cluster, self.rules = trace, policy, cluster, rules
-        self.jobs = fluid_jobs(trace, speedups, rules)
-        count = len(self.jobs)
-        made = EngineArrays(
-            self.jobs, rule, cluster.gpus, microseconds=rules.microseconds, preemption_s=rules.preemption_s
-        )
+        self.setup, self.policy, self.rules, self.record = setup, policy, setup.rules, record
+        made = setup.arrays.under(rule)
         self.arrays, self.state = made.jobs, made.state
-        self.arrays["least"] = [
-            self._least_speed(rule, job, int(queue)) for job, queue in zip(self.jobs, self.arrays["queue"], strict=True)
-        ]
+        if bounds and rule.code in (FluidCode.FIFO, FluidCode.WFQ) and self.rules.preemption_s == 0.0:
+            made.guarantee()
         # Without predictions the copies are not read, but have the same types.
-        copied = tuple(np.zeros_like(array) if rules.predict else array[:0].copy() for array in made.moving)
-        self.changes = np.zeros(4 * count + _LEAST_CHANGES if record else 0, CHANGE)
-        self.record = record
+        copied = tuple(np.zeros_like(array) if self.rules.predict else array[:0].copy() for array in made.moving)
+        self.changes = np.zeros(4 * len(self.arrays) + _LEAST_CHANGES if record else 0, CHANGE)
         self._arguments = (*made.moving, *copied, *made.fixed, self.changes, np.zeros(0, CHANGE))
         self.logged: list[NDArray[Any]] = []
         self.level_rows: list[NDArray[Any]] = []
         self.steps = self.ended = 0
-
-    def _least_speed(self, rule: FluidRule, job: FluidJob, queue: int) -> float:
-        """Return the speed that the queue of a job guarantees to its head; nan: there is no guarantee."""
-        if rule.code not in (FluidCode.FIFO, FluidCode.WFQ) or self.rules.preemption_s > 0.0 or not job.exact:
-            return float("nan")
-        share = float(rule.weights[queue] * self.cluster.gpus)
-        return job.least_speed(min(share, job.capped_gpus(rule.caps[0]))) if share > _NONE_GPUS else 0.0
 
     @property
     def time_s(self) -> float:
@@ -72,7 +83,7 @@ class CompiledRun:
 
     def step(self) -> bool:
         """Process a batch of events; False if all jobs had ended before it."""
-        if self.ended == len(self.jobs):
+        if self.ended == len(self.arrays):
             return False
         if self.steps >= self.rules.most_steps:
             present = int(self.state["present"][0])
@@ -93,17 +104,14 @@ class CompiledRun:
 
     def result(self) -> FluidResult:
         """Return the result up to the last event."""
-        place = np.empty(len(self.jobs), np.int64)
-        place[[job.trace_index for job in self.jobs]] = np.arange(len(self.jobs))
-        arrays = self.arrays[place]
+        setup, arrays = self.setup, self.arrays[self.setup.place]
         columns = {name: arrays[name] for name in (*RECORDS, "contention", "mean_contention", "bound_s")}
         return fluid_result(
-            self.trace,
+            setup.trace,
             self.policy,
-            self.cluster,
+            setup.cluster,
             self.rules,
-            [self.jobs[each] for each in place],
-            {**columns, "predicted_end_s": arrays["predicted_s"]},
+            {**setup.columns, **columns, "predicted_end_s": arrays["predicted_s"]},
             levels=self._levels(),
             stretches=self._stretches() if self.record else None,
         )
@@ -121,7 +129,7 @@ class CompiledRun:
         log = np.concatenate(self.logged) if self.logged else np.zeros(0, CHANGE)
         log = log[np.argsort(log["job"], kind="stable")]
         last = np.append(log["job"][1:] != log["job"][:-1], True)[: len(log)]
-        trace_index = np.array([job.trace_index for job in self.jobs])[log["job"]]
+        trace_index = self.setup.trace_index[log["job"]]
         # A job gives up its GPUs when it ends, which is no change of the policy's.
         left_s = np.fmin(self.arrays["end_s"], self.time_s)[log["job"]]
         end_s = np.where(last, left_s, np.append(log["time_s"][1:], 0.0)[: len(log)])

@@ -18,7 +18,7 @@ from .clock import Clock
 from .job import fluid_jobs
 from .policy import FluidPolicy
 from .prediction import divide, next_event, play_out
-from .result import RECORDS, FluidResult, fluid_result
+from .result import RECORDS, FluidResult, fluid_result, job_columns
 from .rules import FluidRules
 from .speedups import Speedups
 from .state import FluidState
@@ -75,13 +75,31 @@ def simulate_fluid(
     -----
     The same arguments give the same result to the last bit, but for the policy's wall times.
     """
-    if not isinstance(trace, Trace):
-        raise InvalidInput("trace", type(trace).__name__, "must be a Trace")
+    found = checked_cluster(trace, cluster, speedups, rules)
     if not isinstance(getattr(policy, "name", None), str) or not all(
         callable(getattr(policy, method, None)) for method in _METHODS
     ):
         why = f"must have a name and the methods {', '.join(_METHODS)}; see FluidPolicy"
         raise InvalidInput("policy", type(policy).__name__, why)
+    rules, record = rules or FluidRules(), as_flag("record", record)
+    rule = getattr(policy, "rule", None) if compiled is None or as_flag("compiled", compiled) else None
+    if compiled and rule is None:
+        raise InvalidInput("compiled", compiled, f"policy {policy.name} has no rule that the compiled loops know")
+    if rule is None:
+        return play(_Run(trace, policy, found, speedups.on(found), rules, record), len(trace), on_event)
+    # Loading numba takes a second, which the reference does not need.
+    from .compiled import CompiledRun, FluidSetup
+
+    setup = FluidSetup(trace, found, speedups.on(found), rules)
+    return play(CompiledRun(setup, policy, rule, record=record), len(trace), on_event)
+
+
+def checked_cluster(
+    trace: Trace, cluster: Cluster | int, speedups: Speedups, rules: FluidRules | None = None
+) -> Cluster:
+    """Return the cluster; InvalidInput if one of these arguments of `simulate_fluid` is out of range."""
+    if not isinstance(trace, Trace):
+        raise InvalidInput("trace", type(trace).__name__, "must be a Trace")
     found = Cluster.of(cluster)
     if len(found.types) > 1:
         raise InvalidInput("cluster", ", ".join(found.types), "the fluid engine takes GPUs of one type")
@@ -93,16 +111,7 @@ def simulate_fluid(
     if len(wide):
         why = f"the cluster has {found.gpus} GPUs"
         raise trace.locate(InvalidInput("min_gpus", int(trace.min_gpus[wide[0]]), why, index=int(wide[0])))
-    rule = getattr(policy, "rule", None) if compiled is None or as_flag("compiled", compiled) else None
-    if compiled and rule is None:
-        raise InvalidInput("compiled", compiled, f"policy {policy.name} has no rule that the compiled loops know")
-    arguments = trace, policy, found, speedups.on(found), rules or FluidRules(), as_flag("record", record)
-    if rule is None:
-        return play(_Run(*arguments), len(trace), on_event)
-    # Loading numba takes a second, which the reference does not need.
-    from .compiled import CompiledRun
-
-    return play(CompiledRun(*arguments, rule), len(trace), on_event)
+    return found
 
 
 def run_fluid(
@@ -198,8 +207,8 @@ class _Run:
             self.policy,
             self.cluster,
             self.rules,
-            jobs,
             {
+                **job_columns(jobs),
                 **columns,
                 "contention": [job._seen / max(1, job._events) for job in jobs],
                 "mean_contention": mean,

@@ -143,19 +143,27 @@ class FluidResult(SimulationResult):
         return {**common, **own}
 
 
+def job_columns(jobs: Sequence[FluidJob]) -> dict[str, Floats | Indices]:
+    """Return the columns of a result that depend on no policy; `jobs` are in the order of the trace."""
+    return {
+        "exclusive_s": np.array([job.exclusive_s for job in jobs]),
+        "size_s": np.array([job.true_size_s for job in jobs]),
+        "max_gpus": np.array([job.max_gpus for job in jobs]),
+    }
+
+
 def fluid_result(
     trace: Trace,
     policy: FluidPolicy,
     cluster: Cluster,
     rules: FluidRules,
-    jobs: Sequence[FluidJob],
     columns: Mapping[str, ArrayLike],
     *,
     levels: Levels,
     stretches: Stretches | None,
     calls: tuple[CallRecord, ...] = (),
 ) -> FluidResult:
-    """Return the result of a run; `jobs` and the columns of records are in the order of the trace."""
+    """Return the result of a run; `columns` are those of `job_columns` and the records, in the order of the trace."""
     found = {name: np.array(column) for name, column in columns.items()}
     # Jobs that have not arrived have seen no event.
     found["contention"], found["mean_contention"] = (
@@ -167,13 +175,10 @@ def fluid_result(
         trace=trace,
         cluster=cluster,
         rules=rules,
-        exclusive_s=np.array([job.exclusive_s for job in jobs]),
         ended_by=np.where(np.isnan(found["end_s"]), "", "completed"),
         levels=levels,
         stretches=None if stretches is None else _ordered(stretches),
         solve_rows=calls,
-        size_s=np.array([job.true_size_s for job in jobs]),
-        max_gpus=np.array([job.max_gpus for job in jobs]),
         **found,
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -96,6 +97,12 @@ class Speedups:
             if not isinstance(other, Speedups) or other.by_type:
                 raise InvalidInput(f"by_type[{gpu_type}]", type(other).__name__, "must be Speedups of one GPU type")
         object.__setattr__(self, "by_type", MappingProxyType(dict(self.by_type)))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # A mapping proxy cannot be pickled.
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        plain = {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
+        return partial(Speedups, **plain), ()
 
     @classmethod
     def linear(cls, gpus: int) -> Speedups:

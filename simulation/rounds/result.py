@@ -94,13 +94,17 @@ class RoundResult(SimulationResult):
         The released code also prints this ratio, as Themis's finish-time fairness; Eq. 9 of the paper uses the same
         contention.
         """
+        return np.asarray(self.jct_s / (self.exclusive_s * np.maximum(1.0, self.mean_jobs / self.gpus)))
+
+    @cached_property
+    def mean_jobs(self) -> Floats:
+        """Mean number of jobs present over the rounds from each job's arrival to its end, shape (N,)."""
         present = np.array([row.jobs_running + row.jobs_waiting for row in self.round_rows], dtype=np.float64)
         before = np.concatenate([[0.0], np.cumsum(present)])
         # After an interrupt, a job may not have run, or only in a round that did not end; its value is not used.
         end = np.minimum(self.last_round + 1, len(self.round_rows))
         rounds = np.clip(self.rounds_run + self.rounds_waited, 1, np.maximum(end, 1))
-        mean_jobs = (before[end] - before[np.maximum(end - rounds, 0)]) / rounds
-        return np.asarray(self.jct_s / (self.exclusive_s * np.maximum(1.0, mean_jobs / self.gpus)))
+        return np.asarray((before[end] - before[np.maximum(end - rounds, 0)]) / rounds)
 
     @property
     def round_shares(self) -> Floats:

@@ -18,6 +18,7 @@ from ..answers import as_floats, as_number
 from ..backend import Task
 from ..options import Options
 from ..result import HistoryPoint
+from ..workers import Workers
 
 UNREADABLE = Residuals(math.inf, math.inf, math.inf)
 # Integer columns nearer than this to whole numbers are rounded to them.
@@ -67,7 +68,7 @@ def check_solution(
         See `CheckedSolution`.
     """
     if task.program is None:
-        checked = _checked_plan(task.problem, given)
+        checked = _checked_plan(task.problem, given, options.threads)
     else:
         checked = _checked_values(task, task.program, given, duals, options)
     feasible = checked.plan is not None and checked.residuals.worst <= options.feasibility_tol
@@ -82,10 +83,12 @@ def better_solution(problem: Formulation[Any], first: CheckedSolution, second: C
     return replace(best, plan=problem.improve(best.plan, rest.plan))
 
 
-def _checked_plan(problem: Formulation[Any], plan: Any) -> CheckedSolution:
-    """Return the formulation's own evaluation of a plan."""
+def _checked_plan(problem: Formulation[Any], plan: Any, threads: int) -> CheckedSolution:
+    """Return the formulation's own evaluation of a plan, by so many workers where it shares its work out."""
     try:
-        evaluated = problem.evaluate(plan)
+        evaluated = problem.evaluate_with(
+            plan, lambda score, vectors, m: Workers(score, m, threads).all_scores(vectors)
+        )
         normalized = problem.normalized(plan)
     except Exception:  # a backend may return anything as a plan
         return CheckedSolution()

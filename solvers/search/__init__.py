@@ -1,0 +1,1 @@
+"""Backends of SearchProblem: decisions that only a simulation scores."""

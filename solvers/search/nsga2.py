@@ -1,0 +1,23 @@
+"""The nsga2 backend: the non-dominated sorting genetic algorithm II."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .evolution import EvolutionarySearch
+from .settings import SearchSettings
+
+
+class Nsga2(EvolutionarySearch):
+    """NSGA-II (Deb, Pratap, Agarwal and Meyarivan 2002): survival by rank of dominance, then by crowding distance."""
+
+    name = "nsga2"
+
+    def algorithm(self, settings: SearchSettings, **common: Any) -> Any:
+        """Return pymoo's algorithm."""
+        from pymoo.algorithms.moo.nsga2 import NSGA2
+
+        return NSGA2(**common)
+
+
+BACKEND = Nsga2()
