@@ -65,7 +65,8 @@ class SearchBackend(Backend):
             warm = options.warm_start.vectors
         first = np.vstack((*problem.starts.values(), warm))
         search = Search(self, problem, first, options, settings, on_progress)
-        limit = search.score_first(first, warm) or search.run(self.batches(problem, first, settings, options.seed))
+        with search.workers:
+            limit = search.score_first(first, warm) or search.run(self.batches(problem, first, settings, options.seed))
         notes = (f"the {len(warm)} vectors of the warm start were scored first",) if len(warm) else ()
         return Answer.ended(limit, plan=search.incumbent, bound=1.0, notes=(*notes, *search.notes))
 
@@ -77,6 +78,8 @@ class Search:
     ----------
     archive : Archive
         All vectors scored so far.
+    workers : Workers
+        To be used in a `with` statement around the run.
     incumbent : ParetoFront or None
         The front of the greatest hypervolume after any batch, of at most `front_size` points.
     """
@@ -94,7 +97,7 @@ class Search:
         self.incumbent: ParetoFront | None = None
         self._problem, self._options, self._settings, self._on_progress = problem, options, settings, on_progress
         self._deadline = Deadline.of(options)
-        self._workers = Workers(problem.score, len(problem.objectives), options.threads)
+        self.workers = Workers(problem.score, len(problem.objectives), options.threads)
         self._checkpoint: Checkpoint | None = None
         if settings.checkpoint is not None:
             search = description(
@@ -113,7 +116,7 @@ class Search:
     @property
     def notes(self) -> list[str]:
         """Facts for the reader of the result."""
-        return [*self._workers.notes, *(self._checkpoint.notes if self._checkpoint else [])]
+        return [*self.workers.notes, *(self._checkpoint.notes if self._checkpoint else [])]
 
     def score_first(self, first: Floats, warm: Floats) -> Limit | None:
         """Score the first vectors, and take the front of the warm start as an incumbent; return the limit, if any."""
@@ -169,7 +172,7 @@ class Search:
                 missing.append((place, vector))
         if missing:
             vectors = np.array([vector for _, vector in missing])
-            for row, scores, seconds in self._workers.scored(vectors, self._time_is_up):
+            for row, scores, seconds in self.workers.scored(vectors, self._time_is_up):
                 self.archive.add(*missing[row], scores)
                 if seconds == seconds:
                     self._simulated, self._seconds = self._simulated + 1, self._seconds + seconds
