@@ -56,7 +56,7 @@ class SearchBackend(Backend):
         return {}
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Search until a limit; the answer is the front of all vectors that were scored."""
+        """Search until a limit or Ctrl-C; the answer is the front of all vectors that were scored."""
         problem: SearchProblem = task.problem
         settings = SearchSettings.of(self.name, self.backend_options(options), options.time_limit)
         warm = np.empty((0, len(problem.variables)))
@@ -65,8 +65,12 @@ class SearchBackend(Backend):
             warm = options.warm_start.vectors
         first = np.vstack((*problem.starts.values(), warm))
         search = Search(self, problem, first, options, settings, on_progress)
-        with search.workers:
-            limit = search.score_first(first, warm) or search.run(self.batches(problem, first, settings, options.seed))
+        batches = self.batches(problem, first, settings, options.seed)
+        try:
+            with search.workers:
+                limit = search.score_first(first, warm) or search.run(batches)
+        except KeyboardInterrupt:
+            limit = Limit.INTERRUPTED
         notes = (f"the {len(warm)} vectors of the warm start were scored first",) if len(warm) else ()
         return Answer.ended(limit, plan=search.incumbent, bound=1.0, notes=(*notes, *search.notes))
 
