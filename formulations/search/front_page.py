@@ -41,9 +41,11 @@ def front_page(front: Front, *, title: str = "Pareto front", evidence: Mapping[s
         title=title,
         lead=_lead(front, evidence or {}),
         tiles=_tiles(front),
+        pairs=[f"{front.objectives[x]} and {front.objectives[y]}" for x, y in pairs],
         pictures=[
-            (f"{front.objectives[x]} and {front.objectives[y]}", html.picture(front_picture(front, x, y)))
-            for x, y in pairs
+            (pair, int(held_out), html.picture(front_picture(front, *pair_of, held_out=held_out)))
+            for pair, pair_of in enumerate(pairs)
+            for held_out in ((False,) if front.held_out is None else (False, True))
         ],
         picks=[(name, point.index) for name, point in front.named_picks.items()],
         heads=_heads(front),

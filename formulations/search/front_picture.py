@@ -52,55 +52,60 @@ class Front(Protocol):
     def __getitem__(self, index: int) -> FrontPoint: ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Axis:
     """An axis with the places of all points on it, of shape (P,); on a logarithmic one, places are logarithms."""
 
     name: str
     log: bool
-    scores: Floats
-    held_out: Floats | None
-    start: float
-    limit: float
+    places: Floats
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Start and limit, a little beyond the points."""
+        low, high = float(self.places.min()), float(self.places.max())
+        margin = 0.06 * (high - low) or 0.06 * abs(high) or 1.0
+        return low - margin, high + margin
 
 
-def front_picture(front: Front, across: int = 0, up: int = 1) -> str:
+def front_picture(front: Front, across: int = 0, up: int = 1, *, held_out: bool = False) -> str:
     """Return an SVG document of the points by two objectives, given by index.
 
-    Each point is a group of class "point" with its index in `data-point`; a cross is its score on held-out workloads.
-    Of more than two objectives, the first other one gives the colour.
+    Each point is a group of class "point" with its index in `data-point`. Of more than two objectives, the first other
+    one gives the colour. With `held_out`, the scores are those on held-out workloads.
 
     Raises
     ------
     InvalidInput
-        If the front has one objective only.
+        If the front has one objective only, or no held-out scores.
     """
     if len(front.objectives) < 2:
         raise InvalidInput("objectives", str(front.objectives[0]), "a picture needs two objectives")
-    x, y = _axis(front, across), _axis(front, up)
+    scores = front.held_out if held_out else front.scores
+    if scores is None:
+        raise InvalidInput("held_out", held_out, "the front has no held-out scores")
+    objectives = front.objectives
+    x, y = (_axis(objectives[column], scores[:, column], held_out) for column in (across, up))
+    (x_start, x_limit), (y_start, y_limit) = x.ends, y.ends
     frame = Frame(
-        left=64, top=34, width=540, height=330,
-        x_start=x.start, x_limit=x.limit, y_start=y.start, y_limit=y.limit,
-    )  # fmt: skip
+        left=64, top=34, width=540, height=330, x_start=x_start, x_limit=x_limit, y_start=y_start, y_limit=y_limit
+    )
     parts = [text(10, 18, y.name, "quiet"), *frame.y_axis(log=y.log), *frame.x_axis(x.name, log=x.log)]
-    other = next((column for column in range(len(front.objectives)) if column not in (across, up)), None)
+    other = next((column for column in range(len(objectives)) if column not in (across, up)), None)
     colours: list[int | str] = [0] * len(front)
-    if other is None:
-        order = np.argsort(x.scores, kind="stable")
-        parts.append(frame.steps(x.scores[order], y.scores[order], GREY, "edge of what the points dominate"))
-    else:
-        colours = list(map(_ramp, _shares(front.scores[:, other])))
-        parts += _colour_legend(front, other, frame)
+    if other is not None:
+        colours = list(map(_ramp, _shares(scores[:, other])))
+        parts += _colour_legend(objectives[other], scores[:, other], frame)
+    elif not held_out:
+        order = np.argsort(x.places, kind="stable")
+        parts.append(frame.steps(x.places[order], y.places[order], GREY, "edge of what the points dominate"))
     names = picks_by_index(front)
-    places = zip(frame.x(x.scores).tolist(), frame.y(y.scores).tolist(), strict=True)
-    for index, (left, top) in enumerate(places):
+    for index, (left, top) in enumerate(zip(frame.x(x.places).tolist(), frame.y(y.places).tolist(), strict=True)):
         parts.append(f'<g class="point" data-point="{index}"><title>{escape(point_text(front, index))}</title>')
-        if x.held_out is not None and y.held_out is not None:
-            parts.append(_cross(left, top, float(frame.x(x.held_out[index])), float(frame.y(y.held_out[index]))))
         if index in names:
             parts += _pick(left, top, ", ".join(names[index]), frame)
         parts.append(f'<circle {_dot(colours[index])} cx="{left:.1f}" cy="{top:.1f}" r="5"/></g>')
-    title = f"{len(front)} points by {front.objectives[across]} and {front.objectives[up]}"
+    title = f"{len(front)} points by {objectives[across]} and {objectives[up]}" + (", held out" if held_out else "")
     return document(620, frame.bottom + (42 if other is None else 66), title, parts)
 
 
@@ -124,34 +129,16 @@ def values_text(values: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {value:.4g}" for name, value in values.items())
 
 
-def _axis(front: Front, column: int) -> _Axis:
-    objective = front.objectives[column]
-    count = len(front)
-    held_out = np.empty(0) if front.held_out is None else front.held_out[:, column]
-    values = np.concatenate((front.scores[:, column], held_out))
+def _axis(objective: Objective, scores: Floats, held_out: bool) -> _Axis:
+    least, most = float(scores.min()), float(scores.max())
     unit, size = "", 1.0
     if objective.metric in SECONDS:
-        unit, size = time_unit(float(values.max()))
+        unit, size = time_unit(most)
     elif objective.metric in PERCENT:
         unit, size = "%", 1.0 / PERCENT[objective.metric]
-    log = bool(_LOG_FROM * values.min() <= values.max() <= _LOG_UP_TO * values.min())
-    values = np.log10(values / size) if log else values / size
-    low, high = float(values.min()), float(values.max())
-    margin = 0.06 * (high - low) or 0.06 * abs(high) or 1.0
-    return _Axis(
-        name=f"{objective} ({unit})" if unit else str(objective),
-        log=log,
-        scores=values[:count],
-        held_out=values[count:] if len(held_out) else None,
-        start=low - margin,
-        limit=high + margin,
-    )
-
-
-def _cross(left: float, top: float, across: float, up: float) -> str:
-    """Return a line from a point to its scores on held-out workloads, and a cross there."""
-    shape = f"M{left:.1f} {top:.1f}L{across:.1f} {up:.1f}m-4 -4l8 8m0 -8l-8 8"
-    return f'<path class="held quiet" stroke="currentColor" fill="none" d="{shape}"/>'
+    log = least > 0.0 and _LOG_FROM * least <= most <= _LOG_UP_TO * least
+    name = f"{objective}{' held out' if held_out else ''}{f' ({unit})' if unit else ''}"
+    return _Axis(name, log, np.log10(scores / size) if log else scores / size)
 
 
 def _pick(left: float, top: float, names: str, frame: Frame) -> Iterator[str]:
@@ -180,12 +167,11 @@ def _ramp(share: float) -> str:
     return f"#{mixed[0]:02x}{mixed[1]:02x}{mixed[2]:02x}"
 
 
-def _colour_legend(front: Front, column: int, frame: Frame) -> Iterator[str]:
-    objective, scores = front.objectives[column], front.scores[:, column]
+def _colour_legend(objective: Objective, scores: Floats, frame: Frame) -> Iterator[str]:
     top = frame.bottom + 46
-    least, most = objective.text(float(scores.min())), objective.text(float(scores.max()))
-    yield text(frame.left, top + 9, f"{objective}: {least}")
-    left = frame.left + 7.5 * len(f"{objective}: {least}")
+    least = f"{objective}: {objective.text(float(scores.min()))}"
+    yield text(frame.left, top + 9, least)
+    left = frame.left + 7.5 * len(least)
     for step in range(24):
-        yield bar(left + 5 * step, top, 5, 10, _ramp(step / 23), f"{objective}")
-    yield text(left + 128, top + 9, most)
+        yield bar(left + 5 * step, top, 5, 10, _ramp(step / 23), str(objective))
+    yield text(left + 128, top + 9, objective.text(float(scores.max())))

@@ -147,6 +147,11 @@ class Page:
         for kind in ("mousePressed", "mouseReleased"):
             self.point(selector, kind, button="left", clickCount=1, modifiers=modifiers)
 
+    def choose(self, select, value):
+        """Choose a value of the select element of this id."""
+        element = f"document.getElementById({json.dumps(select)})"
+        self.get(f"{element}.value = '{value}'; {element}.dispatchEvent(new Event('change'))")
+
     def press(self, key, modifiers=0):
         """Press a key."""
         for kind in ("rawKeyDown", "keyUp"):

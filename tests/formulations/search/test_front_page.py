@@ -13,6 +13,7 @@ from browser import SHIFT, opened
 
 import equipoise as eq
 from equipoise.formulations.search.front_page import size_text
+from equipoise.formulations.search.front_picture import front_picture
 
 HOSTILE = "</script><script>document.body.innerHTML=''</script>"
 EVIDENCE = {"backend": "spea2", "seed": 0, "evaluations": 1330, "wall time": "61 s"}
@@ -72,7 +73,7 @@ def test_the_page_has_every_point_with_scores_and_file():
         assert unquote(address.partition(",")[2]) == config.to_json()
     assert [data["points"][k]["picks"] for k in (0, 8)] == [["jct"], ["pred"]]
     assert sum("balanced" in point["picks"] for point in data["points"]) == 1
-    assert page.count('<g class="point"') == 9
+    assert page.count('<g class="point"') == 2 * 9
     for fact in (f"{front.hypervolume:.4f}", "backend spea2, seed 0, evaluations 1330, wall time 61 s"):
         assert fact in page
 
@@ -95,6 +96,17 @@ def test_other_objectives_give_the_colour():
     assert "unfairness:avg: " in three
 
 
+def test_held_out_scores_have_a_picture_of_their_own():
+    front = front_of(9)
+    scores = front_picture(front, held_out=True)
+    tops = [float(top) for top in re.findall(r'class="dot f0" cx="[\d.]+" cy="([\d.]+)"', scores)]
+    assert tops == sorted(tops)
+    assert "jct:avg held out (hours)" in scores
+    assert "<path" not in scores
+    with pytest.raises(eq.InvalidInput, match="no held-out scores"):
+        front_picture(front_of(held_out=False), held_out=True)
+
+
 def test_a_wide_range_gets_a_logarithmic_axis():
     front = front_of(9)
     scores = front.scores * [[1.0, 1.0]]
@@ -105,7 +117,7 @@ def test_a_wide_range_gets_a_logarithmic_axis():
         return {float(text) for text in re.findall(r'text-anchor="end">([\d.]+)</text>', picture)}
 
     assert {0.1, 1.0, 10.0, 100.0} <= numbers(wide.to_svg())
-    assert numbers(front.to_svg()) == {500.0, 1000.0}
+    assert numbers(front.to_svg()) == {250.0, 500.0, 750.0}
     # Places on the axis are ordered as the scores.
     tops = [float(top) for top in re.findall(r'class="dot f0" cx="[\d.]+" cy="([\d.]+)"', wide.to_svg())]
     assert tops == sorted(tops)
@@ -216,11 +228,12 @@ def test_an_operator_selects_compares_and_downloads(tmp_path):
 
         page.click('[data-choose="8"]')
         assert selected(page) == [8, None]
-        page.get(
-            '(function (e) { e.value = "2"; e.dispatchEvent(new Event("change")); })(document.getElementById("axes"))'
-        )
-        hidden = "Array.from(document.querySelectorAll('#front figure')).map(function (f) { return f.hidden; })"
-        assert page.get(hidden) == [True, True, False]
+        shown = "Array.from(document.querySelectorAll('#front figure:not([hidden])')).map("
+        shown += "function (figure) { return figure.dataset.pair + figure.dataset.held; })"
+        assert page.get(shown) == ["00"]
+        page.choose("axes", 2)
+        page.choose("workloads", 1)
+        assert page.get(shown) == ["21"]
         page.click('figure:not([hidden]) .point[data-point="1"] .dot')
         assert selected(page) == [1, None]
         assert page.requests == [file.as_uri()]
@@ -228,7 +241,7 @@ def test_an_operator_selects_compares_and_downloads(tmp_path):
 
 
 def test_all_of_it_is_reached_by_keyboard_and_the_table_sorts(tmp_path):
-    front = front_of(9)
+    front = front_of(9, held_out=False)
     front.to_html(tmp_path / "front.html")
     order = (
         "Array.from(document.querySelectorAll('#points tbody tr')).map(function (row) { return +row.dataset.point; })"
