@@ -100,7 +100,8 @@ def tune_wfq(
     held_out: Annotated[int, typer.Option(metavar="N", help="Further workloads, on which the front is scored.")] = 1,
     jobs: Annotated[int, typer.Option(metavar="N", help="Jobs of each workload, drawn from those of TRACE.")] = 1000,
     load: Annotated[
-        float | None, typer.Option(metavar="L", help="Work that arrives, as a share of the GPUs [that of TRACE].")
+        float | None,
+        typer.Option(metavar="L", help="Work on one GPU that arrives per second, over the GPUs [that of TRACE]."),
     ] = None,
     threads: Annotated[int, typer.Option(metavar="N", help="Processes that score; more than 1 need joblib.")] = 1,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the workloads and the search.")] = 0,
