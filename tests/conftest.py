@@ -15,7 +15,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 
 
 # Folders whose tests use the same compiled kernels, or start many processes. In a parallel run each group keeps to one
-# process, which compiles the kernels once; all other tests are divided one by one.
+# process, which compiles the kernels once. The others are divided function by function: xdist counts all parts that it
+# has given out whenever a test ends, which takes many seconds if each of 10,000 tests is a part.
 GROUPS = {
     "window": {"window", "plan", "simulate", "compare", "shockwave"},
     "markets and shares": {"markets", "shares", "makespan", "assignment", "rounds", "certificates"},
@@ -25,9 +26,9 @@ GROUPS = {
 
 
 def group_of(nodeid):
-    """Return the group of a test; its own name if it has none."""
+    """Return the group of a test; if it has none, its name without parameters."""
     folders = set(nodeid.partition("::")[0].split("/"))
-    return next((group for group, members in GROUPS.items() if folders & members), nodeid)
+    return next((group for group, members in GROUPS.items() if folders & members), nodeid.partition("[")[0])
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -37,16 +37,22 @@ def relative(path: Path) -> str:
 
 
 @functools.cache
-def imports(path: Path) -> set[str]:
-    """Return every name a file imports, lazily or not, dotted; relative ones with their dots."""
+def purpose_and_imports(path: Path) -> tuple[str | None, set[str]]:
+    """Return a file's docstring and every name it imports, lazily or not, dotted; relative ones with their dots."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
             found.update({module, *(f"{module}.{alias.name}" for alias in node.names)})
-    return found
+    return ast.get_docstring(tree), found
+
+
+def imports(path: Path) -> set[str]:
+    """Return every name a file imports."""
+    return purpose_and_imports(path)[1]
 
 
 # -- Layout ------------------------------------------------------------------------------------------------------------
@@ -84,10 +90,8 @@ def test_every_floor_has_its_place_in_the_contract_of_the_floors():
 
 @pytest.mark.parametrize("path", SOURCES, ids=relative)
 def test_a_module_has_a_purpose_and_a_readable_size(path):
-    text = path.read_text(encoding="utf-8")
-    purpose = ast.get_docstring(ast.parse(text))
-    assert purpose, "the module's first line says what it is for"
-    assert len(text.splitlines()) <= 400
+    assert purpose_and_imports(path)[0], "the module's first line says what it is for"
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
     assert path.stem not in {"utils", "util", "helpers", "helper", "misc", "common", "base"}
 
 

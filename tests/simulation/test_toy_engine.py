@@ -172,6 +172,27 @@ def command(installed, *arguments, code=0):
     return done.stdout, done.stderr
 
 
+def commands(installed, *lines):
+    """Run commands one after another in one process; return exit code, standard output and error of each."""
+    script = """if True:
+        import contextlib, io, json, sys
+        from equipoise.cli.main import run
+        for words in json.loads(sys.argv[1]):
+            out, err = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                code = run(words)
+            print(json.dumps([code, out.getvalue(), err.getvalue()]))
+        """
+    done = subprocess.run(
+        [sys.executable, "-c", script, json.dumps([[*map(str, words)] for words in lines])],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(installed), *filter(None, sys.path)])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 def test_the_engine_is_short():
     assert len(ENGINE.strip().splitlines()) < 80
 
@@ -289,13 +310,18 @@ def test_an_interrupt_of_the_command_leaves_partial_files(installed, tmp_path):
 
 
 def test_the_command_knows_which_engine_has_which_policy(installed):
-    shown = "".join(command(installed, "simulate", "--help")[0].split())
+    told, refused, run = commands(
+        installed,
+        ["simulate", "--help"],
+        ["simulate", "generated:3", "--policy", "toy-fifo", "--engine", "rounds"],
+        ["simulate", "generated:3", "--gpus", 2, "--policy", "las", "--json"],
+    )
+    assert [told[0], refused[0], run[0]] == [0, 2, 0]
+    shown = "".join(told[1].split())
     assert "afs-l,toy-fifo;" in shown
     assert "placement,fluid,toy." in shown
-    _, said = command(installed, "simulate", "generated:3", "--policy", "toy-fifo", "--engine", "rounds", code=2)
-    assert "name = 'toy-fifo': it is a policy of toy; the policies of rounds are shockwave" in said
-    shown, _ = command(installed, "simulate", "generated:3", "--gpus", 2, "--policy", "las", "--json")
-    assert json.loads(shown)["engine"] == "rounds"
+    assert "name = 'toy-fifo': it is a policy of toy; the policies of rounds are shockwave" in refused[2]
+    assert json.loads(run[1])["engine"] == "rounds"
 
 
 def test_a_row_that_does_not_load_is_left_out_with_a_warning(installed, tmp_path):
@@ -337,11 +363,14 @@ def test_an_option_that_two_engines_take_chooses_the_first_unless_one_is_named(i
     (metadata / "entry_points.txt").write_text("[equipoise.engines]\nwide = wide_engine:ROW\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     arguments = ["simulate", "generated:3", "--gpus", 4, "--policy", "fifo", "--machines", 2]
-    _, said = command(installed, *arguments, "--engine", "rounds", code=2)
-    assert "--machines: not an option of the engine rounds" in said
-    assert "it belongs to placement and fluid and wide." in said
-    _, said = command(installed, *arguments, "--engine", "wide", "--racks", 1, code=2)
-    assert "--racks: not an option of the engine wide" in said
-    for more in ([], ["--engine", "placement"], ["--racks", 1]):
-        shown, _ = command(installed, *arguments, *more, "--json")
-        assert json.loads(shown)["engine"] == "placement"
+    not_rounds, not_wide, *placed = commands(
+        installed,
+        [*arguments, "--engine", "rounds"],
+        [*arguments, "--engine", "wide", "--racks", 1],
+        *([*arguments, *more, "--json"] for more in ([], ["--engine", "placement"], ["--racks", 1])),
+    )
+    assert [code for code, _, _ in (not_rounds, not_wide, *placed)] == [2, 2, 0, 0, 0]
+    assert "--machines: not an option of the engine rounds" in not_rounds[2]
+    assert "it belongs to placement and fluid and wide." in not_rounds[2]
+    assert "--racks: not an option of the engine wide" in not_wide[2]
+    assert [json.loads(shown)["engine"] for _, shown, _ in placed] == ["placement"] * 3

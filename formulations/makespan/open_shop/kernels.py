@@ -118,7 +118,11 @@ def listed(times: Any, rule: int) -> Any:
     n, m = times.shape
     starts = np.zeros((n, m))
     job_free, machine_free = np.zeros(n), np.zeros(m)
-    job_left, machine_left = times.sum(axis=1), times.sum(axis=0)
+    job_left, machine_left = np.zeros(n), np.zeros(m)
+    for i in range(n):  # numba takes four seconds to compile a sum along an axis
+        for k in range(m):
+            job_left[i] += times[i, k]
+            machine_left[k] += times[i, k]
     open_ = times > 0
     for _ in range(open_.sum()):
         best_i, best_k, best_start, best_worth = -1, -1, np.inf, -np.inf

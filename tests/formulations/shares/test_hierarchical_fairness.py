@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from examples import fewer
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -134,6 +135,7 @@ def agree(problem, first, second):
 
 
 @pytest.mark.thorough
+@fewer(2)
 @given(problem=hierarchies())
 def test_the_rates_are_those_of_the_stages_in_fractions(problem):
     expected = np.array([float(rate) for rate in by_stages(problem)])
@@ -142,6 +144,7 @@ def test_the_rates_are_those_of_the_stages_in_fractions(problem):
 
 
 @pytest.mark.thorough
+@fewer(2)
 @given(problem=hierarchies(max_jobs=5))
 def test_the_stages_end_at_the_lexicographic_optimum_of_the_levels(problem):
     assert by_levels(problem) == by_stages(problem)

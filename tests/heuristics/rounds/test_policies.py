@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from examples import fewer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -111,6 +112,7 @@ def test_an_unknown_backend_is_refused_before_anything_runs():
 
 
 @pytest.mark.parametrize("name", RIVALS)
+@fewer(3)
 @given(now=states())
 def test_decisions_fit_the_cluster_and_are_the_same_every_time(name, now):
     decided, again = make_policy(name).decide(now), make_policy(name).decide(now)

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from examples import fewer
 from fluid_cases import random_case, random_speedups, random_trace, with_least_gpus
 from hypothesis import given
 from hypothesis import strategies as st
@@ -153,6 +154,7 @@ def test_sizes_are_estimated_with_errors_and_true_for_progress():
 
 
 @pytest.mark.parametrize("name", policies_of("fluid"))
+@fewer(3)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_every_policy_does_all_work_within_the_cluster(name, seed):
     case = random_case(name, seed)

@@ -55,7 +55,7 @@ def agree(window, found, ways, counted):
 def test_small_windows(draw_small, exhausted):
     rng = np.random.default_rng(2024)
     counted = []
-    for _ in range(examples(200)):
+    for _ in range(examples(100)):
         window = draw_small(rng)
         agree(window, exhausted(window), WAYS, counted)
     assert counted

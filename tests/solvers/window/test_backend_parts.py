@@ -294,11 +294,12 @@ def test_kernels_of_the_dual_equal_their_plain_twins(name):
     kernel = getattr(planner_kernels, name)
     for _ in range(25):
         N, T = int(rng.integers(2, 9)), int(rng.integers(1, 7))
-        worth = -np.sort(rng.exponential(size=(N, T + 1)), axis=1)[:, ::-1]
+        worth = -np.sort(rng.exponential(size=(N, T + 1)), axis=1)[:, ::-1].copy()
         left = np.maximum(
             0.0, rng.uniform(1.0, 9.0, size=(N, 1)) - np.arange(T + 1) * rng.uniform(0.5, 1.0, size=(N, 1))
         )
         gang_gpus = rng.integers(1, 5, size=N)
+        gang_gpus.setflags(write=False)  # as the planner passes it: another type is compiled anew
         floor, ceiling = rng.integers(0, 2, size=N), np.full(N, T)
         order = rng.permutation(N)
         long, free = np.sort(order[: N // 2]), np.sort(order[N // 2 :])
@@ -350,12 +351,13 @@ def test_kernels_of_the_dual_stay_within_their_arrays_whatever_the_numbers(name,
     kernel = getattr(planner_kernels, name)
     N, T = 4, 3
     for _ in range(40):
-        worth = -np.sort(rng.exponential(size=(N, T + 1)), axis=1)[:, ::-1]
+        worth = -np.sort(rng.exponential(size=(N, T + 1)), axis=1)[:, ::-1].copy()
         left = np.sort(rng.uniform(0.0, 9.0, size=(N, T + 1)), axis=1)[:, ::-1].copy()
         for numbers in (worth, left):
             numbers[rng.random((N, T + 1)) < rng.choice([0.0, 0.3, 1.0])] = odd
         price, budget, guess = (odd if rng.random() < 0.5 else rng.random() for _ in range(3))
         gang_gpus, floor, ceiling = rng.integers(1, 5, size=N), rng.integers(0, 2, size=N), np.full(N, T)
+        gang_gpus.setflags(write=False)
         order = rng.permutation(N)
         long, free = np.sort(order[: N // 2]), np.sort(order[N // 2 :])
         results = []
@@ -400,6 +402,7 @@ def test_kernels_of_the_window_equal_their_plain_twins(name):
         tables, N, T = window.tables, len(window.gang_gpus), window.rounds
         counts = rng.integers(0, np.minimum(tables.needs, T) + 1)
         order, is_running = rng.permutation(N), rng.random(N) < 0.5
+        is_running.setflags(write=False)
         packed = window_kernels.pack(order, counts, window.gang_gpus, window.gpus, T)
         results = []
         for function in (kernel, kernel.py_func):
@@ -423,6 +426,7 @@ def test_packing_keeps_capacity_and_never_gives_more_than_asked():
     for _ in range(80):
         N, T, M = int(rng.integers(1, 10)), int(rng.integers(1, 8)), int(rng.integers(1, 10))
         gang_gpus, counts = rng.integers(1, M + 1, size=N), rng.integers(0, T + 3, size=N)
+        gang_gpus.setflags(write=False)
         running, order = rng.random(N) < 0.5, rng.permutation(N)
         for grants in (
             window_kernels.pack(order, counts, gang_gpus, M, T),

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from examples import examples
+from examples import examples, fewer
 from hypothesis import given
 from hypothesis import strategies as st
 from optional import needs, usable
@@ -167,6 +167,7 @@ def test_few_pieces():
 # -- Without preemption ------------------------------------------------------------------------------------------------
 
 
+@fewer(2)
 @given(tables())
 def test_the_optimum_is_that_of_enumeration(table):
     shop, best = eq.OpenShop(table), shortest(table)

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from enumerated_policies import best_deterministic, mixing_program, outcomes
-from hypothesis import given, settings
+from examples import fewer
+from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
@@ -16,7 +17,7 @@ GAP = 1e-6
 # Rows may be broken by feasibility_tol = 1e-6 of a capacity, which is worth at most so much per unit of budget here.
 SLACK = 1e-5
 IDLE = [[1.0]]
-FEWER = settings(max_examples=max(10, settings().max_examples // 2))  # several programs to each example
+FEWER = fewer(4)  # several programs to each example
 
 
 def still(utilities, demands=None):
@@ -58,6 +59,7 @@ def changed(chain, **fields):
 
 
 @pytest.mark.thorough
+@FEWER
 @given(stochastic_markets(max_actions=2, max_resources=2, certain_start=True))
 def test_every_form_has_the_optimum_that_exhaustion_finds(market):
     for form in ("joint", "decoupled"):

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from examples import fewer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,6 +73,7 @@ def recorded(draw):
 
 
 @pytest.mark.thorough
+@fewer(4)
 @given(recorded())
 def test_a_job_alone_takes_the_same_time_in_both_engines(job):
     trace, stretches = job
