@@ -31,12 +31,12 @@ _OTHER = "name another folder, or give the options of that search."
 
 
 def open_folder(folder: Path, settings: Mapping[str, Any], *, resume: bool) -> None:
-    """Make the folder and write the settings of the search, before it starts.
+    """Make the folder and write the settings of the search, before it starts; settings without a search are replaced.
 
     CommandError if the folder cannot be written, the results do not fit on the disk, or it has a search already; with
     `resume`, if that is a search of other settings.
     """
-    present = next((name for name in (SETTINGS, CHECKPOINT, FRONT, SUMMARY) if (folder / name).exists()), None)
+    present = next((name for name in (CHECKPOINT, FRONT, SUMMARY) if (folder / name).exists()), None)
     if present is not None and not resume:
         raise CommandError(f"--out {folder}: has a search already ({present})", "--resume continues it.")
     if present is not None:

@@ -82,6 +82,8 @@ def test_the_same_search_prints_the_same_and_nothing_of_its_progress(folder, tmp
 
 
 def test_people_get_a_table_of_the_picks(tmp_path, capsys):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "tuning.json").touch()  # of a search that was refused
     assert tune(tmp_path / "out", "--objectives", "jct:avg, unfairness:p90") == 0
     shown = capsys.readouterr().out
     for text in ("unfairness:p90 held out", "jct ", "balanced", "hypervolume", "12 evaluations by random, seed 0"):
