@@ -66,7 +66,7 @@ class EvolutionarySearch(SearchBackend):
             if generation is None or not len(generation):
                 return
             scores = yield np.clip(generation.get("X").astype(np.float64), problem.lower, problem.upper)
-            infeasible = np.isnan(scores).any(axis=1)
+            infeasible = np.asarray(np.isnan(scores).any(axis=1))
             values = np.where(infeasible[:, None], 0.0, (scores - origin) / unit)
             static = StaticProblem(stated, F=values, G=infeasible[:, None].astype(np.float64))
             Evaluator().eval(static, generation)

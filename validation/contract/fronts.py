@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from ...formulations.arrays import Floats
-from ...formulations.search.objective import Variable
+from ...formulations.search.objective import Objective, Variable
 from ...formulations.search.problem import SearchProblem
 
 
@@ -51,14 +51,14 @@ def zdt3(f: Floats, g: Floats) -> Floats:
 
 def constrained(least: float, x: Floats) -> Floats:
     """Scores of ZDT1 with the constraint x_0 >= least, shape (B, 2)."""
-    return np.where(x[:, :1] < least, np.nan, zdt(zdt1, x))
+    return np.asarray(np.where(x[:, :1] < least, np.nan, zdt(zdt1, x)))
 
 
 def fonseca_fleming(x: Floats) -> Floats:
     """Scores of Fonseca and Fleming's problem, shape (B, 2); the front has all x_i = t within [-1, 1]/sqrt(n)."""
     middle = 1.0 / math.sqrt(x.shape[1])
     distances = [((x + side * middle) ** 2).sum(axis=1) for side in (-1.0, 1.0)]
-    return 1.0 - np.exp(-np.column_stack(distances))
+    return np.asarray(1.0 - np.exp(-np.column_stack(distances)))
 
 
 def dtlz2(x: Floats) -> Floats:
@@ -81,7 +81,7 @@ def problem_of(
     """Return the search of an evaluator whose variables all have the same bounds."""
     return SearchProblem(
         variables=tuple(Variable(f"x{i}", *bounds) for i in range(variables)),
-        objectives=tuple(f"f{i}" for i in range(len(ideal))),  # type: ignore[arg-type]  # made objectives there
+        objectives=tuple(Objective(f"f{i}") for i in range(len(ideal))),
         evaluate_many=evaluate_many,
         ideal=np.array(ideal),
         reference=np.array(reference),
@@ -89,9 +89,9 @@ def problem_of(
     )
 
 
-def schaffer_problem(**more: Mapping[str, list[float]]) -> SearchProblem:
+def schaffer_problem(starts: Mapping[str, list[float]] | None = None) -> SearchProblem:
     """Return Schaffer's problem in the box from 0 to 4: its front dominates 5/6."""
-    return problem_of(schaffer, bounds=(-1.0, 3.0), reference=(4.0, 4.0), **more)
+    return problem_of(schaffer, bounds=(-1.0, 3.0), reference=(4.0, 4.0), starts=starts)
 
 
 def easy_fronts() -> list[KnownFront]:
@@ -109,13 +109,13 @@ def easy_fronts() -> list[KnownFront]:
 
 def hard_fronts() -> list[KnownFront]:
     """Return fronts of many variables, near which a search must move."""
-    box = {"ideal": (0.0, -1.0), "reference": (1.0, 1.0)}
     line = np.linspace(0.0, 1.0, 200_001)
     lowest = np.minimum.accumulate(zdt3(line, np.ones_like(line)))
+    filled = float((1.0 - lowest).mean()) / 2.0  # the box of ZDT3 is two high
     return [
         KnownFront("ZDT1", problem_of(partial(zdt, zdt1), variables=5), 2.0 / 3.0),
         KnownFront("ZDT2", problem_of(partial(zdt, zdt2), variables=3), 1.0 / 3.0),
-        KnownFront("ZDT3", problem_of(partial(zdt, zdt3), variables=5, **box), float((1.0 - lowest).mean()) / 2.0),
+        KnownFront("ZDT3", problem_of(partial(zdt, zdt3), variables=5, ideal=(0.0, -1.0)), filled),
         KnownFront("constrained ZDT1", problem_of(partial(constrained, 0.25), variables=5), 7.0 / 12.0),
         KnownFront("Fonseca-Fleming", problem_of(fonseca_fleming, variables=4, bounds=(-4.0, 4.0)), _fonseca()),
         # A ball of radius 1 fills pi/6 of the unit cube that it touches with an octant.
