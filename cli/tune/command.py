@@ -12,7 +12,7 @@ from ...formulations.checks import as_integer, as_real
 from ...formulations.errors import InvalidInput
 from ...formulations.search.objective import as_objectives
 from ..console import print_status, print_text
-from ..errors import INTERRUPTED, OK
+from ..errors import OK
 from ..json_text import json_text
 from ..options import Json, SkipWide, deferred
 from ..progress import SearchProgress
@@ -20,12 +20,10 @@ from ..simulate.config import SimulationConfig, read_config
 from ..simulate.engine_options import EngineOptions
 from ..simulate.options import Gpus, Rules, Sort, SpeedupFile, TraceName
 from .folder import CHECKPOINT, CONFIGS, FRONT, PAGE, SUMMARY, digest, open_folder, write_results
-from .summary import document, print_summary
+from .summary import INTERRUPTED_BY, EndedSearch, document, print_summary
 
 if TYPE_CHECKING:
-    from ...formulations.search.front import ParetoFront
     from ...heuristics.search.wfq_tuning import WfqTuning
-    from ...solvers.result import Result
 
 tune_app = typer.Typer(
     help="Search for configurations of policies.", no_args_is_help=False, add_completion=False, rich_markup_mode=None
@@ -120,7 +118,6 @@ def tune_wfq(
     Ctrl-C ends the search after writing the best so far; --resume continues it.
     """
     from ...heuristics.search.wfq_tuning import WfqTuning
-    from ...solvers.result import Limit
 
     options = SearchOptions(
         backend=backend, space=space, time_limit=time_limit, evaluations=evaluations, population=population,
@@ -138,23 +135,21 @@ def tune_wfq(
     name = _chosen(tuning, options)
     settings = _settings(config, tuning, options, name)
     open_folder(out, settings, resume=resume)
-    result = _search(tuning, options, name, seed, out / CHECKPOINT)
-    interrupted = result.termination.limit is Limit.INTERRUPTED
-    if interrupted and result.plan is None:
-        raise KeyboardInterrupt
-    front = result.require_plan()
-    if held_out and not interrupted:
+    ended = _search(tuning, options, name, seed, out / CHECKPOINT)
+    front = ended.front
+    if held_out and not ended.interrupted:
         front = front.with_held_out(tuning.held_out_scores(front))
-    found = document(result, front, settings)
+    found = document(front, settings, ended)
     write_results(out, front, found)
     if as_json:
         print_text(json_text(found))
     else:
         print_summary(front, found)
     print_status(f"wrote {FRONT}, {PAGE}, {CONFIGS}/ and {SUMMARY} to {out}; {CHECKPOINT} is for --resume")
-    if interrupted:
-        print_status("interrupted: this is the best so far, without scores on held-out workloads")
-    return INTERRUPTED if interrupted else OK
+    if ended.interrupted:
+        print_status("this is the best so far, with the scores of the search alone, which were not checked")
+        raise KeyboardInterrupt
+    return OK
 
 
 def _chosen(tuning: WfqTuning, options: SearchOptions) -> str:
@@ -179,9 +174,9 @@ def _settings(config: SimulationConfig, tuning: WfqTuning, options: SearchOption
     }
 
 
-def _search(
-    tuning: WfqTuning, options: SearchOptions, backend: str, seed: int, checkpoint: Path
-) -> Result[ParetoFront]:
+def _search(tuning: WfqTuning, options: SearchOptions, backend: str, seed: int, checkpoint: Path) -> EndedSearch:
+    """Search; after Ctrl-C return what was found, or raise KeyboardInterrupt if that is nothing."""
+    from ...solvers.search.backend import SearchInterrupted
     from ...solvers.solve import solve
 
     own: dict[str, Any] = {"checkpoint": str(checkpoint)}
@@ -189,12 +184,23 @@ def _search(
         name: getattr(options, name) for name in ("evaluations", "population") if getattr(options, name) is not None
     }
     with SearchProgress(tuning.objectives, options.limit_s) as progress:
-        return solve(
-            tuning,
-            backend,
-            time_limit=options.limit_s,
-            threads=options.threads,
-            seed=seed,
-            on_progress=progress,
-            backend_options={backend: own},
-        )
+        try:
+            result = solve(
+                tuning,
+                backend,
+                time_limit=options.limit_s,
+                threads=options.threads,
+                seed=seed,
+                on_progress=progress,
+                backend_options={backend: own},
+            )
+        except SearchInterrupted as interrupt:
+            if interrupt.front is None:
+                raise
+            return EndedSearch(
+                front=interrupt.front,
+                limit=INTERRUPTED_BY,
+                evaluations=interrupt.evaluations,
+                wall_s=progress.elapsed_s,
+            )
+    return EndedSearch.of(result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.search.front import ParetoFront
@@ -14,32 +15,57 @@ if TYPE_CHECKING:
     from ...solvers.result import Result
 
 
-def document(result: Result[ParetoFront], front: ParetoFront, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one object: the settings, how the search ended, and the named picks."""
+#: The limit of a search that Ctrl-C ended.
+INTERRUPTED_BY = "interrupted"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndedSearch:
+    """What a search has found, the limit that ended it, and its effort."""
+
+    front: ParetoFront
+    limit: str | None
+    evaluations: int
+    wall_s: float
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, result: Result[ParetoFront]) -> EndedSearch:
+        """Return that of the result of `solve`; NoSolution if it has no front."""
+        limit = result.termination.limit
+        return cls(
+            front=result.require_plan(),
+            limit=None if limit is None else limit.value,
+            evaluations=max((int(point.measures.get("evaluations", 0)) for point in result.history), default=0),
+            wall_s=result.wall_time,
+            notes=result.notes,
+        )
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended it."""
+        return self.limit == INTERRUPTED_BY
+
+
+def document(front: ParetoFront, settings: Mapping[str, Any], ended: EndedSearch) -> dict[str, Any]:
+    """Return one object: the settings, how the search ended, and the named picks of its front."""
     from ... import __version__
 
-    limit = result.termination.limit
     return {
         "format": "equipoise.tuning/1",
         "version": __version__,
         **settings,
-        "termination": result.termination.reason.name,
-        "limit": None if limit is None else limit.value,
+        "limit": ended.limit,
         "hypervolume": front.hypervolume,
-        "evaluations": evaluations(result),
+        "evaluations": ended.evaluations,
         "points": len(front),
-        "wall_s": round(result.wall_time, 6),
-        "notes": list(result.notes),
+        "wall_s": round(ended.wall_s, 6),
+        "notes": list(ended.notes),
         "picks": [
             {"pick": name, "point": point.index, "scores": dict(point.scores), "held_out": dict(point.held_out) or None}
             for name, point in front.named_picks.items()
         ],
     }
-
-
-def evaluations(result: Result[ParetoFront]) -> int:
-    """Return the number of configurations that the search scored."""
-    return max((int(point.measures.get("evaluations", 0)) for point in result.history), default=0)
 
 
 def evidence(found: Mapping[str, Any]) -> dict[str, object]:
@@ -75,7 +101,7 @@ def print_summary(front: ParetoFront, found: Mapping[str, Any]) -> None:
     """Print the named picks, and how the search ended."""
     print_picks(front)
     out = console()
-    stopped = {"interrupted": ", interrupted", "method": ""}.get(
+    stopped = {INTERRUPTED_BY: ", interrupted", "method": ""}.get(
         found["limit"], f", stopped by the limit on {found['limit']}"
     )
     out.print()

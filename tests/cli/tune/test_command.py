@@ -147,7 +147,8 @@ def test_ctrl_c_writes_the_best_so_far_and_the_search_continues(folder, tmp_path
     summary = json.loads(captured.out)
     assert summary["limit"] == "interrupted"
     assert 0 < summary["evaluations"] < 12
-    assert "interrupted: this is the best so far" in captured.err
+    assert "this is the best so far" in captured.err
+    assert captured.err.splitlines()[-1] == "equipoise: interrupted"
     front = eq.ParetoFront.load(out / "front.json")
     assert front.held_out is None
     assert sorted(each.name for each in out.iterdir()) == FILES
