@@ -19,7 +19,7 @@ from equipoise.simulation.fluid import FluidRules, Speedups, generate_jobs, simu
 SPEEDUPS = Speedups.builtin()
 TRACE = generate_jobs(np.random.default_rng(0), "training", num_jobs=160, gpus=8)
 QUICK = {"least_jobs": 60, "window": 40, "evaluations": 8, "sample_jobs": 60}
-TWO = WfqConfig(thresholds=[3600.0, math.inf], weights=["1/2", "1/2"])
+TWO = WfqConfig(thresholds=[3600.0, math.inf], weights=[Fraction(1, 2)] * 2)
 
 
 def run(policy, trace=TRACE, **rules):

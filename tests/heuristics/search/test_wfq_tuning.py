@@ -177,7 +177,7 @@ def wide(**columns):
         ({"test": (wide(min_gpus=[32] * 12),)}, r"min_gpus\[0\] = 32: the cluster has 16 GPUs"),
         ({"speedups": Speedups.linear(3), "train": (wide(min_gpus=[4] * 12),)}, r"min_gpus\[0\] = 4: model medium has"),
         (
-            {"speedups": Speedups(tables={"medium": [1.0, 1.8, 1.7, 2.0]}), "train": (wide(),)},
+            {"speedups": Speedups(tables={"medium": np.array([1.0, 1.8, 1.7, 2.0])}), "train": (wide(),)},
             r"speedups\[medium\]\[2\] = 1.7: the table falls",
         ),
         ({"profiles": Profiles.builtin()}, "profiles = 'Profiles': are for several GPU types"),
