@@ -21,6 +21,8 @@ Score = Callable[[Floats], Floats]
 #: The row of a vector, its scores of shape (m,), and the seconds that they took.
 Scored = tuple[int, Floats, float]
 
+# Seconds of an evaluation below which tasks may wait in a queue.
+SHORT_S = 0.1
 # Errors of a cluster whose worker ended in the middle of a task; loky's are BrokenProcessPool.
 LOST_WORKER = frozenset(
     {"KilledWorker", "ActorDiedError", "ActorUnavailableError", "RayActorError", "WorkerCrashedError"}
@@ -61,6 +63,7 @@ class Workers:
             raise InvalidInput("threads", count, "several workers need joblib: pip install 'equipoise[distributed]'")
         self._pickled = _pickled(score) if count > 1 else b""
         self._parallel: Any = None
+        self._seconds: list[float] = []
 
     def __enter__(self) -> Workers:
         return self
@@ -95,6 +98,7 @@ class Workers:
             try:
                 for scored in self._run(vectors, left, stop, begun):
                     done.add(scored[0])
+                    self._seconds.append(scored[2])
                     yield scored
             except Exception as error:
                 if not _is_lost_worker(error):
@@ -127,6 +131,10 @@ class Workers:
                 yield delayed(_task)(self._pickled, row, vectors[row])
 
         self._parallel = self._parallel or _entered_parallel(self._count)
+        # Short tasks wait in a queue, which hides the time of handing them over; of others none waits, so that a limit
+        # ends the run within one evaluation.
+        short = bool(self._seconds) and float(np.mean(self._seconds)) < SHORT_S
+        self._parallel.pre_dispatch = "2*n_jobs" if short else "n_jobs"
         try:
             yield from self._parallel(tasks())
         except Exception:
@@ -149,8 +157,7 @@ def _entered_parallel(count: int) -> Any:
     """Return joblib's workers, which stay until their context is left."""
     from joblib import Parallel
 
-    # One task for each worker and none in a queue, so that a limit ends the run within one evaluation.
-    settings: dict[str, Any] = {"n_jobs": count, "pre_dispatch": "n_jobs", "batch_size": 1}
+    settings: dict[str, Any] = {"n_jobs": count, "batch_size": 1}
     try:
         return Parallel(**settings, return_as="generator_unordered").__enter__()
     except ValueError:  # a context that returns lists only

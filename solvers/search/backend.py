@@ -229,8 +229,9 @@ class Search:
 
     def _adopt(self, front: ParetoFront) -> None:
         """Take a front as the incumbent if its hypervolume is greater."""
-        if front.hypervolume > self._hypervolume:
-            self.incumbent, self._hypervolume = front, front.hypervolume
+        hypervolume = front.hypervolume
+        if hypervolume > self._hypervolume:
+            self.incumbent, self._hypervolume = front, hypervolume
             self._improved_at = len(self.archive)
 
     def _limit(self, complete: bool) -> Limit | None:

@@ -12,7 +12,7 @@ def refuses_to_run(x):
     raise AssertionError("the evaluator ran")
 
 
-BAD = {
+BAD: dict[str, list[object]] = {
     "evaluations": [0, -1, 2.5, "many", True, None],
     "hypervolume": [0.0, 1.5, float("nan"), "half"],
     "stall": [0, 1.5],
