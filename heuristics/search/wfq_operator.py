@@ -12,7 +12,8 @@ import numpy as np
 
 from ...formulations.checks import as_integer, as_real, as_reals, store_checked
 from ...formulations.errors import InvalidInput
-from ...formulations.search.front import NAMED_PICKS, FrontPoint, ParetoFront
+from ...formulations.search.front import NAMED_PICKS, ParetoFront
+from ...formulations.search.front_point import FrontPoint
 from ...formulations.search.objective import as_objectives
 from ...formulations.search.wfq_config import WfqConfig
 from ...simulation.fluid.job import FluidJob

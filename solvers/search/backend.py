@@ -28,6 +28,22 @@ Batches = Generator[Floats, Floats, None]
 MOST_IDLE_BATCHES = 100
 
 
+class SearchInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a search: a KeyboardInterrupt with the front so far.
+
+    Attributes
+    ----------
+    front : ParetoFront or None
+        The best front, whose scores have not been checked; None if nothing feasible was found.
+    evaluations : int
+        Number of vectors that were scored.
+    """
+
+    def __init__(self, front: ParetoFront | None, evaluations: int) -> None:
+        super().__init__(f"{evaluations} vectors were scored")
+        self.front, self.evaluations = front, evaluations
+
+
 class SearchBackend(Backend):
     """A search: a method proposes vectors, batch by batch; the rest is here.
 
@@ -56,7 +72,13 @@ class SearchBackend(Backend):
         return {}
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Search until a limit; the answer is the front of all vectors that were scored."""
+        """Search until a limit; the answer is the front of all vectors that were scored.
+
+        Raises
+        ------
+        SearchInterrupted
+            After Ctrl-C.
+        """
         problem: SearchProblem = task.problem
         settings = SearchSettings.of(self.name, self.backend_options(options), options.time_limit)
         warm = np.empty((0, len(problem.variables)))
@@ -65,8 +87,12 @@ class SearchBackend(Backend):
             warm = options.warm_start.vectors
         first = np.vstack((*problem.starts.values(), warm))
         search = Search(self, problem, first, options, settings, on_progress)
-        with search.workers:
-            limit = search.score_first(first, warm) or search.run(self.batches(problem, first, settings, options.seed))
+        batches = self.batches(problem, first, settings, options.seed)
+        try:
+            with search.workers:
+                limit = search.score_first(first, warm) or search.run(batches)
+        except KeyboardInterrupt:
+            raise SearchInterrupted(search.incumbent, len(search.archive)) from None
         notes = (f"the {len(warm)} vectors of the warm start were scored first",) if len(warm) else ()
         return Answer.ended(limit, plan=search.incumbent, bound=1.0, notes=(*notes, *search.notes))
 
