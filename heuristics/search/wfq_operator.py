@@ -170,15 +170,14 @@ class WfqOperator:
         InvalidInput
             If too few jobs are collected, the number of GPUs is unknown, or a table of speedups falls.
         """
-        if self.gpus is None:
-            raise InvalidInput("gpus", None, "must be given where no engine has stated it")
+        gpus = self._known_gpus()
         if len(self._history) < LEAST_HISTORY:
             why = f"must be at least {LEAST_HISTORY} for a search"
             raise InvalidInput("jobs_seen", len(self._history), why)
         trace, speedups = observed_trace(self._history)
         tuning = WfqTuning.from_history(
             trace,
-            gpus=self.gpus,
+            gpus=gpus,
             objectives=tuple(self.preference),
             speedups=speedups,
             rules=self._rules,
@@ -212,8 +211,9 @@ class WfqOperator:
         Raises
         ------
         InvalidInput
-            If a value is out of range, or the job arrives before the last one.
+            If a value is out of range, the job arrives before the last one, or the number of GPUs is unknown.
         """
+        self._known_gpus()
         self._history.append(_checked(job, self._history))
         self.jobs_seen += 1
         if self.front is None:
@@ -248,6 +248,11 @@ class WfqOperator:
         copied = copy.copy(self)
         copied._history, copied.events = self._history.copy(), self.events.copy()
         return copied
+
+    def _known_gpus(self) -> int:
+        if self.gpus is None:
+            raise InvalidInput("gpus", None, "must be given where no engine has stated it")
+        return self.gpus
 
     def _search(self) -> None:
         front = self.update_pareto_front()

@@ -207,6 +207,8 @@ def test_bad_jobs_are_refused_by_name(change, message):
 def test_a_search_needs_gpus_and_jobs():
     with pytest.raises(InvalidInput, match="gpus = None: must be given"):
         WfqOperator().update_pareto_front()
+    with pytest.raises(InvalidInput, match="gpus = None: must be given"):
+        WfqOperator().observe(ObservedJob(0.0, 10.0, [0.0, 1.0]))
     with pytest.raises(InvalidInput, match="jobs_seen = 0: must be at least 10"):
         WfqOperator(gpus=8).update_pareto_front()
     falling = WfqOperator(gpus=8)
