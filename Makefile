@@ -1,6 +1,7 @@
 # Everything runs from a virtual environment made here: nothing but make and a Python is needed beforehand.
 #   make demo    plan a generated cluster, print the plan, write demo.html
 #   make test    the test suite, on all cores; with EXTRAS=test,all all of it, on every solver that pip can install
+#   make test-distributed   searches on local clusters of ray and dask, which it installs
 #   make lint types docs bench
 #   make verify-full   the long form of the tests that count: all solvers on 500 random programs of each kind and on
 #                      2,000 markets of each family, every certificate, every proof, the placement engine against
@@ -26,7 +27,7 @@ PYTHON = $(shell for python in python3 python3.13 python3.12 python3.11 python; 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types docs bench verify-full clean
+.PHONY: help demo test test-distributed lint types docs bench verify-full clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -62,6 +63,10 @@ demo: $(STAMP)-core
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP)-$(EXTRAS)
 	$(BIN)/python -m pytest -q -n auto $(if $(findstring all,$(EXTRAS)),,-m "not thorough") $(PYTEST_ARGS)
+
+# Local clusters take seconds to start and the packages a minute and 400 MB: they are part of no other target.
+test-distributed: $(STAMP)-test,ray,dask
+	$(BIN)/python -m pytest -q tests/solvers/test_clusters.py $(PYTEST_ARGS)
 
 lint: $(STAMP)-dev
 	$(BIN)/ruff check .

@@ -29,7 +29,8 @@ from .formulations.program.builder import ProgramBuilder
 from .formulations.program.certificate import SolveCertificate
 from .formulations.program.data import ProblemClass, Residuals
 from .formulations.program.model import Program
-from .formulations.search.front import FrontPoint, ParetoFront
+from .formulations.search.front import ParetoFront
+from .formulations.search.front_point import FrontPoint
 from .formulations.search.objective import Objective, Variable
 from .formulations.search.problem import SearchProblem
 from .formulations.search.wfq_config import WfqConfig

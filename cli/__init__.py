@@ -1,1 +1,1 @@
-"""The `equipoise` command: plan, snapshot, simulate, compare, backends, verify, demo, bench."""
+"""The `equipoise` command: plan, snapshot, simulate, compare, tune, front, backends, verify, demo, bench."""

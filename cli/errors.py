@@ -26,7 +26,7 @@ TRACEBACK_VARIABLE = "EQUIPOISE_TRACEBACK"
 
 SCHEMA_HINT = "`equipoise schema instance` prints the instance format."
 # Commands that read no instance, where a hint at its format would mislead.
-WITHOUT_INSTANCE = ("verify", "bench", "simulate", "compare")
+WITHOUT_INSTANCE = ("verify", "bench", "simulate", "compare", "tune", "front")
 
 
 class CommandError(EquipoiseError):

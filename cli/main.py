@@ -18,10 +18,12 @@ from .compare.command import compare_command
 from .console import print_error, print_text
 from .demo import demo_command
 from .errors import BROKEN_PIPE, INTERRUPTED, OK, explain, traceback_wanted
+from .front import front_command
 from .options import Action
 from .plan.command import plan_command, schema_command
 from .simulate.command import simulate_command
 from .snapshot import snapshot_command
+from .tune.command import tune_app
 from .verify.command import verify_command
 
 app = typer.Typer(
@@ -43,6 +45,8 @@ app.command("backends", short_help="List the solvers, check them, or explain the
 app.command("schema", short_help="Print the JSON Schema of instances or plans.")(schema_command)
 app.command("demo")(demo_command)
 app.command("verify", short_help="Prove the theory, and test its properties on random problems.")(verify_command)
+app.command("front", short_help="Write the page on which an operator chooses a point of a front.")(front_command)
+app.add_typer(tune_app, name="tune")
 app.add_typer(bench_app, name="bench")
 
 

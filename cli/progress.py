@@ -1,13 +1,16 @@
-"""Progress on standard error: incumbent, bound and gap of a long solve, or a bar of a count."""
+"""Progress on standard error: a line on a long solve or search, or a bar of a count."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
+    from ..formulations.search.objective import Objective
     from ..formulations.window.problem import ScheduleWindow
     from ..solvers.result import HistoryPoint
 
@@ -15,25 +18,22 @@ if TYPE_CHECKING:
 QUIET_S = 2.0
 
 
-class SolveProgress:
-    """Context manager to pass to `solve` as `on_progress`; shows a line on a terminal once `quiet_s` have passed.
+class LiveLine(ABC):
+    """Context manager to pass to `solve` as `on_progress`; shows a line on a terminal once `quiet_s` have passed."""
 
-    The window gives the scale of gaps.
-    """
-
-    def __init__(self, window: ScheduleWindow, quiet_s: float = QUIET_S) -> None:
-        self._window, self._quiet_s, self._start = window, quiet_s, 0.0
-        self._latest: HistoryPoint | None = None
+    def __init__(self, quiet_s: float = QUIET_S) -> None:
+        self._quiet_s, self._start = quiet_s, 0.0
+        self.latest: HistoryPoint | None = None
         self._live: Any = None
         self._done = False
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
 
     def __call__(self, point: HistoryPoint) -> None:
-        """Keep the latest incumbent and bound."""
-        self._latest = point
+        """Keep the latest report."""
+        self.latest = point
 
-    def __enter__(self) -> SolveProgress:
+    def __enter__(self) -> Self:
         self._start = time.perf_counter()
         if sys.stderr is not None and sys.stderr.isatty():
             self._timer = threading.Timer(self._quiet_s, self._show)
@@ -60,15 +60,55 @@ class SolveProgress:
             self._live = Live(get_renderable=self.line, console=console, refresh_per_second=4, transient=True)
             self._live.start()
 
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self._start
+
+    @abstractmethod
     def line(self) -> str:
         """Return the current line."""
-        elapsed, point = f"solving  {time.perf_counter() - self._start:.1f} s", self._latest
+
+
+class SolveProgress(LiveLine):
+    """Incumbent, bound and gap of the solve of a window, which gives the scale of gaps."""
+
+    def __init__(self, window: ScheduleWindow, quiet_s: float = QUIET_S) -> None:
+        super().__init__(quiet_s)
+        self._window = window
+
+    def line(self) -> str:
+        """Return the current line."""
+        elapsed, point = f"solving  {self.elapsed_s:.1f} s", self.latest
         if point is None:
             return f"{elapsed}  no incumbent yet"
         if point.objective is None:
             return f"{elapsed}  no incumbent yet  bound {point.bound:.6g}"
         gap = abs(point.bound - point.objective) / self._window.gap_scale(point.objective)
         return f"{elapsed}  incumbent {point.objective:.6g}  bound {point.bound:.6g}  gap {gap:.2g}"
+
+
+class SearchProgress(LiveLine):
+    """Evaluations, hypervolume and the best score of each objective of a search, and its time beside the limit."""
+
+    def __init__(
+        self, objectives: Sequence[Objective], time_limit: float | None = None, quiet_s: float = QUIET_S
+    ) -> None:
+        super().__init__(quiet_s)
+        self._objectives, self._time_limit = objectives, time_limit
+
+    def line(self) -> str:
+        """Return the current line."""
+        limit = "" if self._time_limit is None else f" of {self._time_limit:g} s"
+        elapsed, point = f"searching  {self.elapsed_s:.1f} s{limit}", self.latest
+        if point is None:
+            return elapsed
+        evaluations = f"{elapsed}  {point.measures.get('evaluations', 0):,.0f} evaluations"
+        if point.objective is None:
+            return f"{evaluations}  nothing feasible yet"
+        scores = [(each, point.measures[str(each)]) for each in self._objectives if str(each) in point.measures]
+        best = ", ".join(f"{each} {each.text(score)}" for each, score in scores)
+        return f"{evaluations}  hypervolume {point.objective:.4f}  best {best}"
 
 
 class CountProgress:

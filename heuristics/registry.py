@@ -125,6 +125,7 @@ _FLUID = (
     ("afs-l", "AFS-L: GPUs where they gain most", ".fluid.afs", "AfsLPolicy"),
     ("themis", "worst finish-time fairness first, as PCS runs it", ".fluid.fair", "ThemisPolicy"),
     ("wfq", "weighted fair queues by size (PCS)", ".fluid.wfq", "WfqPolicy"),
+    ("wfq-operator", "weighted fair queues, searched for as jobs arrive", ".search.wfq_operator", "WfqOperator"),
 )
 
 _OWN = [

@@ -21,6 +21,8 @@ Score = Callable[[Floats], Floats]
 #: The row of a vector, its scores of shape (m,), and the seconds that they took.
 Scored = tuple[int, Floats, float]
 
+# Seconds of an evaluation below which tasks may wait in a queue.
+SHORT_S = 0.1
 # Errors of a cluster whose worker ended in the middle of a task; loky's are BrokenProcessPool.
 LOST_WORKER = frozenset(
     {"KilledWorker", "ActorDiedError", "ActorUnavailableError", "RayActorError", "WorkerCrashedError"}
@@ -32,7 +34,7 @@ class Workers:
 
     One worker is this process. Several need joblib; without a context they are loky's processes, and inside
     ``joblib.parallel_config(backend="ray")`` or ``"dask"`` those of the cluster. A worker uses one BLAS thread, so that
-    scores do not depend on the number of workers.
+    scores do not depend on the number of workers. Use it in a `with` statement, which ends what it began.
 
     Parameters
     ----------
@@ -60,6 +62,16 @@ class Workers:
         if count > 1 and find_spec("joblib") is None:
             raise InvalidInput("threads", count, "several workers need joblib: pip install 'equipoise[distributed]'")
         self._pickled = _pickled(score) if count > 1 else b""
+        self._parallel: Any = None
+        self._seconds: list[float] = []
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._parallel is not None:
+            self._parallel.__exit__(None, None, None)
+            self._parallel = None
 
     def scored(self, vectors: Floats, stop: Callable[[], bool] = lambda: False) -> Iterator[Scored]:
         """Yield the scores of vectors, shape (B, n), in the order in which they are done.
@@ -86,6 +98,7 @@ class Workers:
             try:
                 for scored in self._run(vectors, left, stop, begun):
                     done.add(scored[0])
+                    self._seconds.append(scored[2])
                     yield scored
             except Exception as error:
                 if not _is_lost_worker(error):
@@ -108,7 +121,7 @@ class Workers:
         self, vectors: Floats, rows: Sequence[int], stop: Callable[[], bool], begun: list[int]
     ) -> Iterator[Scored]:
         """Yield the scores of these rows; `begun` receives each row as its task is handed over."""
-        from joblib import Parallel, delayed
+        from joblib import delayed
 
         def tasks() -> Iterator[Any]:
             for row in rows:
@@ -117,13 +130,16 @@ class Workers:
                 begun.append(row)
                 yield delayed(_task)(self._pickled, row, vectors[row])
 
-        # One task for each worker and none in a queue, so that a limit ends the run within one evaluation.
-        settings: dict[str, Any] = {"n_jobs": self._count, "pre_dispatch": "n_jobs", "batch_size": 1}
+        self._parallel = self._parallel or _entered_parallel(self._count)
+        # Short tasks wait in a queue, which hides the time of handing them over; of others none waits, so that a limit
+        # ends the run within one evaluation.
+        short = bool(self._seconds) and float(np.mean(self._seconds)) < SHORT_S
+        self._parallel.pre_dispatch = "2*n_jobs" if short else "n_jobs"
         try:
-            parallel = Parallel(**settings, return_as="generator_unordered")
-        except ValueError:  # a context that returns lists only
-            parallel = Parallel(**settings)
-        yield from parallel(tasks())
+            yield from self._parallel(tasks())
+        except Exception:
+            self.__exit__()  # its workers are gone; the next tasks start others
+            raise
 
     def _alone(self, vectors: Floats, row: int) -> Scored:
         """Return the scores of one row, run while nothing else is; nan if its worker ends."""
@@ -135,6 +151,17 @@ class Workers:
         shown = ", ".join(f"{value:.6g}" for value in vectors[row])
         self.notes.append(f"the vector ({shown}) ended its worker process twice and counts as infeasible")
         return row, np.full(self._width, np.nan), math.nan
+
+
+def _entered_parallel(count: int) -> Any:
+    """Return joblib's workers, which stay until their context is left."""
+    from joblib import Parallel
+
+    settings: dict[str, Any] = {"n_jobs": count, "batch_size": 1}
+    try:
+        return Parallel(**settings, return_as="generator_unordered").__enter__()
+    except ValueError:  # a context that returns lists only
+        return Parallel(**settings).__enter__()
 
 
 def one_blas_thread() -> Any:

@@ -17,15 +17,20 @@ if TYPE_CHECKING:
     from ...simulation import SimulationInterrupted
 
 
-def check_folder(folder: Path | None) -> None:
-    """Make the folder for results, before any work is done for it; CommandError if it cannot be made or written."""
+def check_folder(folder: Path | None, size: int = 0) -> None:
+    """Make the folder for results, before any work is done for it.
+
+    CommandError if it cannot be made or written, or so many bytes do not fit there.
+    """
     if folder is None:
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".equipoise.tmp"
-        probe.touch()
-        probe.unlink()
+        try:
+            probe.write_bytes(bytes(size))
+        finally:
+            probe.unlink(missing_ok=True)
     except FileExistsError:
         raise CommandError(f"--out {folder}: is a file, not a folder", "name a folder.") from None
     except OSError as error:

@@ -80,8 +80,7 @@ class Frame:
         """
         most = 7 if self.width > 300 else 4
         if log:
-            values = log_ticks(self.x_limit, self.x_start)
-            shown = [f"{10**value:.6g}" for value in values]
+            values, shown = _log_marks(self.x_limit, self.x_start)
         else:
             values = [value * unit for value in ticks(self.x_limit / unit, most, self.x_start / unit)]
             shown = [f"{value / unit:g}" for value in values]
@@ -91,12 +90,17 @@ class Frame:
             yield text(x, self.bottom + 15, number, "quiet", "middle")
         yield text(self.right, self.bottom + 30, name, "quiet", "end")
 
-    def y_axis(self, form: str = "{:g}") -> Iterator[str]:
-        """Yield rules and numbers of the vertical axis; `form` is their format."""
-        for value in ticks(self.y_limit, 4, self.y_start):
+    def y_axis(self, form: str = "{:g}", *, log: bool = False) -> Iterator[str]:
+        """Yield rules and numbers of the vertical axis; `form` is their format, `log` as of `x_axis`."""
+        if log:
+            values, shown = _log_marks(self.y_limit, self.y_start)
+        else:
+            values = ticks(self.y_limit, 4, self.y_start)
+            shown = [form.format(value) for value in values]
+        for value, number in zip(values, shown, strict=True):
             y = float(self.y(value))
             yield rule(self.left, y, self.right, y)
-            yield text(self.left - 6, y + 4, form.format(value), "quiet", "end")
+            yield text(self.left - 6, y + 4, number, "quiet", "end")
 
     def level(self, value: float) -> str:
         """Return a dashed line that marks a value of the vertical axis."""
@@ -212,6 +216,12 @@ def log_ticks(limit: float, start: float) -> list[float]:
     decades = range(math.floor(start), math.floor(limit) + 1)
     values = [decade + math.log10(factor) for decade in decades for factor in factors]
     return [value for value in values if start - 1e-9 <= value <= limit + 1e-9]
+
+
+def _log_marks(limit: float, start: float) -> tuple[list[float], list[str]]:
+    """Return the values of `log_ticks`, and the numbers of which they are the logarithms."""
+    values = log_ticks(limit, start)
+    return values, [f"{10**value:.6g}" for value in values]
 
 
 def time_unit(limit_s: float) -> tuple[str, float]:

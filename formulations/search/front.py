@@ -16,6 +16,9 @@ from ..arrays import Floats
 from ..checks import as_real, as_reals
 from ..errors import InvalidInput
 from ..files import written
+from .front_page import front_page
+from .front_picture import front_picture
+from .front_point import FrontPoint
 from .objective import Objective, as_objectives
 from .pareto import hypervolume, nondominated
 from .wfq_config import WfqConfig
@@ -29,31 +32,6 @@ NAMED_PICKS = {"jct": "jct", "pred": "pred_error", "balanced": ""}
 
 #: Readers of configurations in files, by type; a mapping is kept as it is.
 CONFIGURATIONS = {"WfqConfig": WfqConfig.from_json}
-
-
-@dataclass(frozen=True, kw_only=True)
-class FrontPoint:
-    """One point of a front.
-
-    Attributes
-    ----------
-    index : int
-        Its place on the front.
-    vector : mapping of str to float
-        Values by variable.
-    scores : mapping of str to float
-        Scores by objective, on the workloads of the search.
-    held_out : mapping of str to float
-        Scores on workloads that the search has not seen; empty if there are none.
-    configuration : object
-        The decoded configuration, `WfqConfig` for instance.
-    """
-
-    index: int
-    vector: Mapping[str, float]
-    scores: Mapping[str, float]
-    held_out: Mapping[str, float]
-    configuration: Any
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -208,6 +186,12 @@ class ParetoFront:
             raise InvalidInput(field, objective, f"the objectives are {', '.join(names)}")
         return names.index(objective)
 
+    @property
+    def named_picks(self) -> dict[str, FrontPoint]:
+        """The picks by name that exist: those whose metric is an objective."""
+        metrics = {"", *(each.metric for each in self.objectives)}
+        return {name: self.pick(name) for name, metric in NAMED_PICKS.items() if metric in metrics}
+
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each point: scores, held-out scores and variables."""
         import pandas as pd
@@ -218,19 +202,39 @@ class ParetoFront:
         columns |= {name: self.vectors[:, i] for i, name in enumerate(self.variables)}
         return pd.DataFrame(columns, index=pd.RangeIndex(len(self), name="point"))
 
+    def to_svg(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the picture of the first two objectives, and write it to `path` if given.
+
+        Raises
+        ------
+        InvalidInput
+            If there is only one objective.
+        """
+        return written(front_picture(self), path)
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str = "Pareto front",
+        evidence: Mapping[str, object] | None = None,
+    ) -> str:
+        """Return the page on which an operator chooses a point, and write it to `path` if given.
+
+        It needs no network. `evidence` has facts of the search that the front does not hold, such as backend and seed.
+        """
+        return written(front_page(self, title=title, evidence=evidence), path)
+
     def save(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the front as JSON, and write it to `path` if given; the file appears whole or not at all."""
         points = []
         for index in range(len(self)):
             point = self[index]
-            configuration = point.configuration
-            if not isinstance(configuration, Mapping):
-                configuration = json.loads(configuration.to_json())
             points.append({
                 "vector": list(point.vector.values()),
                 "scores": list(point.scores.values()),
                 **({"held_out": list(point.held_out.values())} if point.held_out else {}),
-                "configuration": configuration,
+                "configuration": json.loads(point.to_json()),
             })  # fmt: skip
         kind = type(self.configurations[0])
         content = {

@@ -11,6 +11,11 @@ import numpy as np
 from ..arrays import Floats
 from ..checks import as_real
 from ..errors import InvalidInput
+from ..text import duration_text, figure_text
+
+#: Metrics in seconds, and what turns others into percent.
+SECONDS = ("jct",)
+PERCENT = {"pred_error": 1.0, "unfairness": 100.0}
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,14 @@ class Objective:
         if self.percentile is None:
             return float(np.mean(values))
         return float(np.percentile(values, self.percentile))
+
+    def text(self, score: float) -> str:
+        """Return a score with its unit: a duration, percent without rounding errors, or the number."""
+        if self.metric in SECONDS:
+            return duration_text(score)
+        if self.metric in PERCENT:
+            return f"{figure_text(round(PERCENT[self.metric] * score, 6))}%"
+        return figure_text(score)
 
     def __str__(self) -> str:
         return f"{self.metric}:{self.measure}" if self.measure else self.metric

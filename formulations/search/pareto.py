@@ -47,14 +47,25 @@ def _dominated_volume(points: Floats) -> float:
     """Return the volume of the unit box that points within it dominate, by slices across the last coordinate."""
     if not len(points):
         return 0.0
-    if points.shape[1] == 1:
+    objectives = points.shape[1]
+    if objectives == 1:
         return float(1.0 - points.min())
+    if objectives <= 3:
+        return _volume_over_cells(points if objectives == 3 else np.insert(points, 1, 0.0, axis=1))
     points = points[np.argsort(points[:, -1], kind="stable")]
     thickness = np.diff(points[:, -1], append=1.0)
-    if points.shape[1] == 2:
-        return float(thickness @ (1.0 - np.minimum.accumulate(points[:, 0])))
     slices = (_dominated_volume(points[:count, :-1]) for count in range(1, len(points) + 1))
     return float(sum(each * volume for each, volume in zip(thickness, slices, strict=True)))
+
+
+def _volume_over_cells(points: Floats) -> float:
+    """Return the dominated volume of points of three coordinates: over each cell of two, the height of the third."""
+    x, column = np.unique(points[:, 0], return_inverse=True)
+    y, row = np.unique(points[:, 1], return_inverse=True)
+    floor = np.ones((len(x), len(y)))
+    np.minimum.at(floor, (column, row), points[:, 2])
+    floor = np.minimum.accumulate(np.minimum.accumulate(floor, axis=0), axis=1)
+    return float(np.diff(x, append=1.0) @ (1.0 - floor) @ np.diff(y, append=1.0))
 
 
 def spread(points: Floats, count: int) -> NDArray[np.int64]:

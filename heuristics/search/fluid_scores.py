@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -112,8 +112,8 @@ class FluidScores:
 
         rows = []
         for setup in self._setups:
-            policy = WfqPolicy(config=config)
+            policy: Any = WfqPolicy(config=config)  # its name is that of the class
             run = CompiledRun(setup, policy, policy.rule, record=False, bounds=False)
             result = play(run, len(setup.trace))
             rows.append([each.of(getattr(result, COLUMNS[each.metric])) for each in self.objectives])
-        return np.mean(rows, axis=0)
+        return np.asarray(np.mean(rows, axis=0))

@@ -98,8 +98,8 @@ def unfairness(result: RoundResult) -> Floats:
 
     The fair finish time is that of the fluid engine for a job that runs on its whole gang of g GPUs or not at all:
     ``exclusive time x max(1, g c / M)``, with the mean number c of jobs present over the rounds from arrival to end.
-    The exclusive time is that on the fastest GPU type, while M counts all types: where some are slower, no policy
-    attains 0.
+    The exclusive time is that on the fastest GPU type, while M counts all types: where some are slower, a fair
+    share of time may count as unfair.
     """
     contention = np.maximum(1.0, result.mean_jobs)
     fair_s = result.exclusive_s * np.maximum(1.0, result.trace.gang_gpus * contention / result.gpus)

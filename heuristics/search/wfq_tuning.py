@@ -80,7 +80,7 @@ class WfqTuning(SearchProblem):
     profiles: Profiles | Mapping[str, Profiles] | None = None
     rules: FluidRules | RoundRules | None = None
     space: str = "parameters"
-    reference: Floats = None  # type: ignore[assignment]  # derived below
+    reference: Any = None
     variables: tuple[Variable, ...] = field(init=False)
     evaluate_many: EvaluateMany = field(init=False, repr=False)
     ideal: Floats = field(init=False)

@@ -1,4 +1,4 @@
-"""Compiled allocation rules: each writes `given` of the jobs that get GPUs, and lists them in `chosen`."""
+"""Compiled allocation rules: each writes `given` of the jobs that get GPUs, and lists them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 
 from ...formulations.compiled import compiled
+from .arrays import CHOSEN, SCRATCH, SERVED, WINNERS
 
 # Codes of FluidCode: compiled loops read globals as constants.
-_FIFO, _SRSF, _SRTF, _LAS, _FS, _AFS, _AFS_L, _THEMIS, _WFQ, _WFQ_INTEGRAL = range(10)
+_FIFO, _SRSF, _SRTF, _LAS, _FS, _AFS, _AFS_L, _THEMIS, _WFQ = range(9)
 _NONE_GPUS = 1e-3
 _NONE_FRACTION = 1e-6
 _SAME = 1e-9
 _MARGIN_S = 1e-7
 
 
-@compiled()
+@compiled(error_model="numpy")
 def speed(job: Any, table: Any, gpus: float) -> float:
     """Return the speedup of a job on any number of GPUs."""
     if gpus >= job.max_gpus:
@@ -27,8 +28,8 @@ def speed(job: Any, table: Any, gpus: float) -> float:
     return float(slope * gpus + (table[job.first + up] - slope * up))
 
 
-@compiled()
-def in_order(jobs: Any, order: Any, queues: Any, state: Any, table: Any, chosen: Any, buffer: Any) -> int:
+@compiled(error_model="numpy")
+def in_order(jobs: Any, order: Any, queues: Any, state: Any, table: Any, lists: Any) -> int:
     """Serve jobs by ascending key; only the keys of jobs in service change, and an arrival stands last."""
     engine, queue = state[0], queues[0]
     head, tail, prefix = queue.head, queue.tail, engine.prefix
@@ -51,14 +52,14 @@ def in_order(jobs: Any, order: Any, queues: Any, state: Any, table: Any, chosen:
             order[0, at] = moving
         last = tail - 1 if engine.event == 2 else tail
         for place in range(prefix):
-            buffer[place] = order[0, head + place]
+            lists[SCRATCH, place] = order[0, head + place]
         at, mine, others = head, 0, head + prefix
         while mine < prefix:
-            if others < last and jobs[order[0, others]].key < jobs[buffer[mine]].key:
+            if others < last and jobs[order[0, others]].key < jobs[lists[SCRATCH, mine]].key:
                 order[0, at] = order[0, others]
                 others += 1
             else:
-                order[0, at] = buffer[mine]
+                order[0, at] = lists[SCRATCH, mine]
                 mine += 1
             at += 1
         if last < tail:
@@ -73,14 +74,14 @@ def in_order(jobs: Any, order: Any, queues: Any, state: Any, table: Any, chosen:
         index = order[0, head + count]
         jobs[index].given = min(rest, jobs[index].max_gpus)
         rest -= min(rest, jobs[index].max_gpus)
-        chosen[count] = index
+        lists[CHOSEN, count] = index
         count += 1
     engine.prefix = count
     return count
 
 
-@compiled()
-def fair_share(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any) -> int:
+@compiled(error_model="numpy")
+def fair_share(jobs: Any, order: Any, queues: Any, state: Any, lists: Any) -> int:
     """Share the GPUs evenly, again and again what jobs leave that have enough."""
     head, tail = queues[0].head, queues[0].tail
     rest, left = float(state[0].gpus), 0.0
@@ -88,7 +89,7 @@ def fair_share(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any) -> i
         job = jobs[order[0, place]]
         job.a, job.b = state[0].gpus / (tail - head), float(job.max_gpus)
         left += job.b
-        chosen[place - head] = order[0, place]
+        lists[CHOSEN, place - head] = order[0, place]
     for _ in range(100):
         total = 0.0
         for place in range(head, tail):
@@ -112,7 +113,7 @@ def fair_share(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any) -> i
     return int(tail - head)
 
 
-@compiled()
+@compiled(error_model="numpy")
 def weigh(job: Any, table: Any, code: int) -> None:
     """Compute what a tournament compares: time left, and the gains of one more GPU as a short and as a long job."""
     gpus = int(job.given)
@@ -127,76 +128,102 @@ def weigh(job: Any, table: Any, code: int) -> None:
     job.c, job.d = (then - now) / then, then
 
 
-@compiled()
-def tournament(jobs: Any, order: Any, queues: Any, state: Any, table: Any, chosen: Any, places: Any, best: Any) -> int:
+@compiled(error_model="numpy")
+def first_served(jobs: Any, order: Any, queues: Any, state: Any, lists: Any) -> int:
+    """List as many jobs as there are GPUs in the order in which tournaments give them their first GPU.
+
+    AFS prefers the largest S(1), and of equal jobs the last to arrive; AFS-L the least work, and the first to arrive.
+    """
+    engine, afs, count = state[0], state[0].code == _AFS, 0
+    # Jobs in service come first: few others then displace one of them.
+    for place in range(engine.served + queues[0].tail - queues[0].head):
+        waits = place >= engine.served
+        index = order[0, queues[0].head + place - engine.served] if waits else lists[SERVED, place]
+        job = jobs[index]
+        if waits and job.gpus > 0.0:
+            continue
+        left_s = job.work_s * job.factor
+        job.key = -1.0 / (left_s + _MARGIN_S) if afs else left_s
+        at = count
+        while at > 0:
+            before = lists[SCRATCH, at - 1]
+            if jobs[before].key < job.key or (jobs[before].key == job.key and (before > index) == afs):
+                break
+            at -= 1
+        if at == engine.gpus:
+            continue
+        count = min(count + 1, engine.gpus)
+        for later in range(count - 1, at, -1):
+            lists[SCRATCH, later] = lists[SCRATCH, later - 1]
+        lists[SCRATCH, at] = index
+    return count
+
+
+@compiled(error_model="numpy")
+def tournament(jobs: Any, order: Any, queues: Any, state: Any, table: Any, lists: Any) -> int:
     """Give GPUs one by one to the winner among the jobs below their maximum demand."""
     head, tail, code, rest = queues[0].head, queues[0].tail, state[0].code, state[0].gpus
-    present = tail - head
+    present, count = tail - head, first_served(jobs, order, queues, state, lists)
+    # In AFS a job in service loses to any job without GPUs, unless one more GPU more than doubles its speed.
+    for place in range(count):
+        index = lists[SCRATCH, place]
+        job = jobs[index]
+        job.given = 1.0
+        lists[CHOSEN, place] = index
+        rest -= 1
+        if code == _AFS and job.max_gpus > 1:
+            weigh(job, table, code)
+            if job.b > 1.0:
+                break
+    if rest == 0:
+        return int(count)
     for place in range(present):
-        chosen[place] = order[0, head + place]
-    if code == _AFS_L:
-        if present >= rest:
-            # Insert each job among the `rest` with least work so far, after those with as much.
-            count = 0
-            for place in range(present):
-                left_s = jobs[chosen[place]].work_s * jobs[chosen[place]].factor
-                at = count
-                while at > 0 and jobs[places[at - 1]].a > left_s:
-                    at -= 1
-                if at == rest:
-                    continue
-                count = min(count + 1, rest)
-                for later in range(count - 1, at, -1):
-                    places[later] = places[later - 1]
-                places[at] = chosen[place]
-                jobs[chosen[place]].a = left_s
-            for place in range(rest):
-                chosen[place] = places[place]
-                jobs[chosen[place]].given = 1.0
-            return int(rest)
-        for place in range(present):
-            jobs[chosen[place]].given = 1.0
-        rest -= present
+        lists[CHOSEN, place] = order[0, head + place]
     count = 0
     for place in range(present):
-        if jobs[chosen[place]].given < jobs[chosen[place]].max_gpus:
-            weigh(jobs[chosen[place]], table, code)
-            places[count] = chosen[place]
+        if jobs[lists[CHOSEN, place]].given < jobs[lists[CHOSEN, place]].max_gpus:
+            weigh(jobs[lists[CHOSEN, place]], table, code)
+            lists[SCRATCH, count] = lists[CHOSEN, place]
             count += 1
-    # best[p] is the winner among the first p + 1: a GPU changes only those from the winner's place on.
+    # lists[WINNERS, p] is the winner among the first p + 1: a GPU changes only those from the winner's place on.
     since = 0
     while rest > 0 and count > 0:
         for place in range(since, count):
             if place == 0:
-                best[place] = 0
+                lists[WINNERS, place] = 0
                 continue
-            held, rival = jobs[places[best[place - 1]]], jobs[places[place]]
+            held, rival = jobs[lists[SCRATCH, lists[WINNERS, place - 1]]], jobs[lists[SCRATCH, place]]
             if rival.a < held.a:
-                short, long, short_place, long_place = rival, held, place, best[place - 1]
+                short, long, short_place, long_place = rival, held, place, lists[WINNERS, place - 1]
             else:
-                short, long, short_place, long_place = held, rival, best[place - 1], place
+                short, long, short_place, long_place = held, rival, lists[WINNERS, place - 1], place
             if code == _AFS_L:
                 wins = short.b + long.c > 2.0
             elif short.a == np.inf:
                 wins = short.d > long.d
             else:
                 wins = short.b > long.c
-            best[place] = short_place if wins else long_place
-        since = best[count - 1]
-        winner = jobs[places[since]]
+            lists[WINNERS, place] = short_place if wins else long_place
+        since = lists[WINNERS, count - 1]
+        winner = jobs[lists[SCRATCH, since]]
         winner.given += 1.0
         rest -= 1
         if winner.given == winner.max_gpus:
             for place in range(since, count - 1):
-                places[place] = places[place + 1]
+                lists[SCRATCH, place] = lists[SCRATCH, place + 1]
             count -= 1
         else:
             weigh(winner, table, code)
-    return int(present)
+    count = 0
+    for place in range(present):
+        if jobs[lists[CHOSEN, place]].given > 0.0:
+            lists[CHOSEN, count] = lists[CHOSEN, place]
+            count += 1
+    return count
 
 
-@compiled()
-def worst_first(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any) -> int:
+@compiled(error_model="numpy")
+def worst_first(jobs: Any, order: Any, queues: Any, state: Any, lists: Any) -> int:
     """Give the job of the largest ratio of time to fair time its maximum demand, or what is left; then the next.
 
     Jobs stay in descending order of their ratios `key`, ties by arrival, so that little is to be sorted. `a`, `b` and
@@ -227,13 +254,17 @@ def worst_first(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any) -> 
         index = order[0, head]
         jobs[index].given = float(min(rest, jobs[index].max_gpus))
         rest -= min(rest, jobs[index].max_gpus)
-        chosen[count] = index
+        lists[CHOSEN, count] = index
         count += 1
         head += 1
     while rest > 0:
+        # The fewer GPUs raise no ratio by more than this, with a margin for rounding.
+        most = (1.0 + _SAME) * widest / rest
         worst, largest = -1, -np.inf
         for place in range(head, tail):
             job = jobs[order[0, place]]
+            if largest > most * max(job.key, 0.0):
+                break
             if job.given > 0.0:
                 continue
             ratio = (job.a + job.b / rest) / job.c if job.max_gpus > rest else job.key
@@ -243,16 +274,20 @@ def worst_first(jobs: Any, order: Any, queues: Any, state: Any, chosen: Any) -> 
             break
         jobs[worst].given = float(min(rest, jobs[worst].max_gpus))
         rest -= min(rest, jobs[worst].max_gpus)
-        chosen[count] = worst
+        lists[CHOSEN, count] = worst
         count += 1
     return count
 
 
-@compiled()
-def by_queue(jobs: Any, order: Any, queues: Any, sums: Any, caps: Any, chosen: Any) -> int:
-    """Divide the GPUs over the queues by weight, and inside each in order of arrival up to a cap that is relaxed."""
+@compiled(error_model="numpy")
+def by_queue(jobs: Any, order: Any, queues: Any, sums: Any, state: Any, lists: Any, caps: Any) -> int:
+    """Divide the GPUs over the queues by weight, and inside each in order of arrival up to a cap that is relaxed.
+
+    `kept` of the engine counts the jobs at the head of the list that keep their GPUs, which are not listed again.
+    """
     rest, left = 0.0, 0.0
-    for queue in queues:
+    for number in range(len(queues)):
+        queue = queues[number]
         queue.gpus, queue.rest, queue.wanted = 0.0, queue.share, float(queue.demand)
         rest += queue.share
         left += queue.demand
@@ -260,7 +295,8 @@ def by_queue(jobs: Any, order: Any, queues: Any, sums: Any, caps: Any, chosen: A
         if rest <= 0.0 or left <= 0.0:
             break
         total = 0.0
-        for queue in queues:
+        for number in range(len(queues)):
+            queue = queues[number]
             amount = min(queue.rest, queue.wanted)
             if amount <= _NONE_GPUS:
                 amount = 0.0
@@ -273,92 +309,42 @@ def by_queue(jobs: Any, order: Any, queues: Any, sums: Any, caps: Any, chosen: A
             total += queue.rest
         if rest <= _NONE_GPUS or left <= _NONE_GPUS or total <= 0.0:
             break
-        for queue in queues:
-            queue.rest = rest * queue.rest / total
-    count = 0
+        for number in range(len(queues)):
+            queues[number].rest = rest * queues[number].rest / total
+    engine, count = state[0], 0
+    keeps = engine.code == _WFQ and not engine.least
     for number in range(len(queues)):
         queue = queues[number]
         # Rounding must not give a job a trace of a GPU where the exact amount is whole.
         if abs(queue.gpus - np.rint(queue.gpus)) <= _SAME:
             queue.gpus = np.rint(queue.gpus)
-        if queue.gpus <= 0.0:
-            continue
         # The sum of a queue's caps rises as the level falls: the first that uses all its GPUs.
         level = 0
         while level + 1 < sums.shape[1] and sums[number, level] < queue.gpus:
             level += 1
-        rest = queue.gpus
-        for place in range(queue.head, queue.tail):
+        place, used = queue.head, 0.0
+        # The jobs that hold as many GPUs as their caps go on to do so; unless the queue before lost a job, they stand
+        # where they stood in the list.
+        same = keeps and level == queue.level and queue.held <= queue.gpus and queue.full > 0
+        if same and count < engine.served and lists[SERVED, count] == order[number, place]:
+            place, used = place + queue.full, queue.held
+            count += queue.full
+            engine.kept = count
+        while used < queue.gpus and place < queue.tail:
             index = order[number, place]
-            given = min(rest, float(min(jobs[index].max_gpus, caps[jobs[index].curve, level])))
-            if given > 0.0:
-                jobs[index].given = given
-                chosen[count] = index
-                count += 1
-                rest -= given
-                if rest <= 0.0:
-                    break
-    return count
-
-
-@compiled()
-def begin_turns(jobs: Any, state: Any, turns: Any, circle: Any, members: Any, chosen: Any, count: int) -> None:
-    """Let the whole GPUs of the fractions begin to go round; see `Rotation`. `a` is a fraction, `b` a whole part."""
-    engine = state[0]
-    size, length = 0, 0.0
-    for place in range(count):
-        job = jobs[chosen[place]]
-        job.b = math.floor(job.given + _SAME)
-        job.a = job.given - job.b
-        members[place] = chosen[place]
-        if job.a > _SAME:
-            circle[size] = chosen[place]
-            size += 1
-            length += job.a
-    if size > 1:
-        first = circle[0]
-        for place in range(size - 1):
-            circle[place] = circle[place + 1]
-        circle[size - 1] = first
-    whole_gpus = math.floor(length + _NONE_FRACTION)
-    for gpu in range(whole_gpus):
-        at, end, place = gpu * (length / whole_gpus), jobs[circle[0]].a, 0
-        while end <= at + _SAME and place + 1 < size:
-            place += 1
-            end += jobs[circle[place]].a
-        turns[gpu].place, turns[gpu].left = place, end - at
-    engine.circle, engine.turns, engine.members = size, whole_gpus, count
-
-
-@compiled()
-def next_turn(jobs: Any, state: Any, turns: Any, circle: Any) -> None:
-    """Move all GPUs that go round to the end of the turn that ends first."""
-    engine = state[0]
-    passed = np.inf
-    for gpu in range(engine.turns):
-        passed = min(passed, turns[gpu].left)
-    for gpu in range(engine.turns):
-        turns[gpu].left -= passed
-        if turns[gpu].left <= _SAME:
-            turns[gpu].place = (turns[gpu].place + 1) % engine.circle
-            turns[gpu].left = jobs[circle[turns[gpu].place]].a
-
-
-@compiled()
-def on_turn(jobs: Any, state: Any, turns: Any, circle: Any, members: Any, chosen: Any) -> int:
-    """Give each job its whole part, and one GPU to the jobs on turn; set the time to the next turn, in quanta."""
-    engine = state[0]
-    for place in range(engine.members):
-        jobs[members[place]].given = jobs[members[place]].b
-    first = np.inf
-    for gpu in range(engine.turns):
-        job = jobs[circle[turns[gpu].place]]
-        job.given = job.b + 1.0
-        first = min(first, turns[gpu].left)
-    engine.turn = first if engine.circle > 1 else np.inf
-    count = 0
-    for place in range(engine.members):
-        if jobs[members[place]].given > 0.0:
-            chosen[count] = members[place]
+            job = jobs[index]
+            cap = float(caps[job.curve, level])
+            given = min(queue.gpus - used, cap)
+            keeps = keeps and count < engine.served and lists[SERVED, count] == index and job.gpus == given
+            if not keeps:
+                job.given = given
+                lists[CHOSEN, count] = index
             count += 1
+            if keeps:
+                engine.kept = count
+            if given < cap:
+                break
+            used += given
+            place += 1
+        queue.level, queue.full, queue.held = level, place - queue.head, used
     return count

@@ -10,60 +10,67 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.arrays import Floats, Indices
-from .job import CUT_GPUS, FluidJob
+from .job import CUT_GPUS, DONE, FluidJob
 from .policy import FluidRule
 
-_FLOAT, _INT = np.float64, np.int64
+_FLOAT, _INT, _SHORT = np.float64, np.int64, np.int32
 
 
-def _record(floats: str, integers: str) -> np.dtype[np.void]:
-    return np.dtype([(name, _FLOAT) for name in floats.split()] + [(name, _INT) for name in integers.split()])
+def _record(*parts: tuple[str, type[np.number[Any]]]) -> np.dtype[np.void]:
+    return np.dtype([(name, kind) for names, kind in parts for name in names.split()])
 
 
-#: A job, in the order of arrival; times are in ticks, unless their names end in _s.
+#: A job, in the order of arrival; times are in ticks, unless their names end in _s. What each event reads comes first,
+#: so that it shares few lines of the processor's cache.
 JOB = _record(
-    # State, in an order that keeps together what each event reads: true size, work left, speed, pause before progress,
-    # GPUs held, GPUs given next; the time run and GPU-seconds so far.
-    "size_s work_s rate pause_s gpus given run_s gpu_s "
-    # Arrival, error of the estimate, estimated size, sum of jobs over time at arrival; key of the order, estimate from
-    # which attained service counts, the least speed that the queue guarantees (nan: none), scratch of the allocation.
-    "arrival factor estimate_s seen_s key known_s least a b c d "
-    # Records.
-    "start_s end_s contention mean_contention predicted_s bound_s",
-    # Least GPUs (0: any fraction will do) and maximum demand, the engine's counters at arrival, place of s(0) in the
-    # table of speedups, row in the table of caps, and queue; then records.
-    "min_gpus max_gpus seen events first curve queue preemptions cuts restarts",
+    # Work left, speed, pause before progress, GPUs held, GPUs given next, work with which it counts as done; key of the
+    # order.
+    ("work_s rate pause_s gpus given done_s key", _FLOAT),
+    # Maximum demand, and row in the table of caps.
+    ("max_gpus curve", _SHORT),
+    # Error of the estimate, arrival, estimated size; the engine's counters at arrival; scratch of the allocation.
+    ("factor arrival estimate_s", _FLOAT),
+    ("seen events", _INT),
+    ("a b c d", _FLOAT),
+    # Least GPUs (0: any fraction will do), place of s(0) in the table of speedups, and queue; then records.
+    ("min_gpus first queue preemptions cuts restarts", _SHORT),
+    # Estimate from which attained service counts, the least speed that the queue guarantees (nan: none), sum of jobs
+    # over time at arrival; records.
+    ("known_s least seen_s run_s gpu_s start_s end_s contention mean_contention predicted_s bound_s", _FLOAT),
 )
 
-#: A queue: its share of the GPUs by weight, the GPUs that it gets, its share and demand in a round; the ends of its
-#: part of the list of jobs, and its demand.
-QUEUE = _record("share gpus rest wanted", "head tail demand")
+#: A queue: its share of the GPUs by weight, the GPUs that it gets, its share and demand in a round, the GPUs of the
+#: jobs at its head that hold their caps; the ends of its part of the list of jobs, its demand, the level of its caps,
+#: and the number of jobs at its head that hold them.
+QUEUE = _record(("share gpus rest wanted held", _FLOAT), ("head tail demand level full", _INT))
 
 #: The engine.
 STATE = _record(
     # Time and timer in ticks; rules; the time to the next turn in quanta; sum of jobs over time.
-    "now timer timer_s turn ticks_per_s preemption_s seen_s",
+    ("now timer timer_s turn ticks_per_s preemption_s seen_s", _FLOAT),
     # Rules, whether some jobs have least GPUs, and whether this is a prediction; numbers of jobs present, in service,
-    # done without GPUs, and in service at the head of the order.
-    "gpus code microseconds least predicts present served pending prefix "
+    # done without GPUs, in service at the head of the order, and at the head of the list that keep their GPUs.
+    ("gpus code microseconds least predicts present served pending prefix kept", _INT),
     # Kind of the event; sum of jobs over events, events, arrivals and ends so far.
-    "event seen events arrived ended "
+    ("event seen events arrived ended", _INT),
     # Sizes of the circle, the turns, the members of the turns, and the logs.
-    "circle turns members changes levels",
+    ("circle turns members changes levels", _INT),
 )
 
 #: A whole GPU that goes round among fractions: its place on the circle, and the fraction left of the turn.
-TURN = _record("left", "place")
+TURN = _record(("left", _FLOAT), ("place", _INT))
 
 #: A change of a job's GPUs, and the levels after an event.
-CHANGE = _record("time_s gpus", "job")
-LEVEL = _record("time_s busy", "running waiting")
+CHANGE = _record(("time_s gpus", _FLOAT), ("job", _INT))
+LEVEL = _record(("time_s busy", _FLOAT), ("running waiting", _INT))
 
 #: Reasons for which the compiled loop returns.
 PAUSED, ENDED, STUCK = range(3)
 
-# Rows of the lists: in service, done without GPUs, chosen, circle and members of the turns, two for scratch.
-_LISTS = 7
+#: Rows of the lists: jobs in service, done without GPUs and chosen, circle and members of the turns, two for scratch.
+SERVED, PENDING, CHOSEN, CIRCLE, MEMBERS, SCRATCH, WINNERS = range(7)
+# An index without a sign cannot count from the end, so that compiled loops need not look for that.
+_INDEX = np.uint32
 # A queue whose share is no more than this may get nothing.
 _NONE_GPUS = 1e-3
 
@@ -112,7 +119,7 @@ class EngineArrays:
     Attributes
     ----------
     jobs : ndarray of JOB, shape (N,)
-    order : ndarray of int, shape (Q, N)
+    order : ndarray of unsigned int, shape (Q, N)
         Jobs of each queue that are present, between its head and its tail.
     queues : ndarray of QUEUE, shape (Q,)
     sums : ndarray of int, shape (Q, K)
@@ -120,7 +127,7 @@ class EngineArrays:
     state : ndarray of STATE, shape (1,)
     turns : ndarray of TURN, shape (M,)
         M is 0 without turns.
-    lists : ndarray of int, shape (7, N)
+    lists : ndarray of unsigned int, shape (7, N)
     table : ndarray of float
         Speedups s(0), s(1), ..., of all curves, one after another.
     caps : ndarray of int, shape (C, K)
@@ -158,13 +165,13 @@ class EngineArrays:
         count, queues, gpus = len(self.jobs), len(rule.weights), int(self.state["gpus"][0])
         self.caps = self.curves.capped_gpus(rule.caps)
         self.jobs["queue"] = np.searchsorted(rule.thresholds, self.jobs["estimate_s"])
-        self.order = np.zeros((queues, count), _INT)
+        self.order = np.zeros((queues, count), _INDEX)
         self.queues = np.zeros(queues, QUEUE)
         self.queues["share"] = [float(weight * gpus) for weight in rule.weights]
         self.sums = np.zeros((queues, len(rule.caps)), _INT)
         self.state["timer_s"], self.state["code"] = rule.timer_s, rule.code
         self.turns = np.zeros(0 if rule.turns is None else gpus, TURN)
-        self.lists = np.zeros((_LISTS, count), _INT)
+        self.lists = np.zeros((WINNERS + 1, count), _INDEX)
 
     def guarantee(self) -> None:
         """Set the speed that each job's queue guarantees to its head; estimates that are wrong have none."""
@@ -177,7 +184,7 @@ class EngineArrays:
     def _fill_jobs(self, jobs: Sequence[FluidJob], curves: list[int], firsts: NDArray[Any]) -> None:
         arrays, rows = self.jobs, {curve: row for row, curve in enumerate(curves)}
         arrays["arrival"] = [job._arrival for job in jobs]
-        arrays["size_s"] = [job.true_size_s for job in jobs]
+        arrays["done_s"] = [DONE * job.true_size_s for job in jobs]
         arrays["work_s"] = [job._work_s for job in jobs]
         arrays["factor"] = [job._factor for job in jobs]
         arrays["estimate_s"] = arrays["known_s"] = [job.size_s for job in jobs]

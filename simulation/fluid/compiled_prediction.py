@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import CHANGE, EngineArrays
-from .job import DONE, FluidJob
+from .arrays import CHANGE, CIRCLE, MEMBERS, PENDING, SERVED, EngineArrays
+from .job import FluidJob
 from .loop_kernels import predict
 from .policy import FluidRule, Turns
 from .state import FluidState
@@ -30,11 +30,11 @@ def compiled_end_s(state: FluidState, rule: FluidRule, job: FluidJob) -> float:
         present = last[arrays["queue"][last] == number]
         made.order[number, : len(present)] = present
         queue["tail"], queue["demand"] = len(present), arrays["max_gpus"][present].sum()
-        made.sums[number] = np.minimum(arrays["max_gpus"][present, None], made.caps[arrays["curve"][present]]).sum(0)
+        made.sums[number] = made.caps[arrays["curve"][present]].sum(0)
     served = last[arrays["gpus"][last] > 0.0]
     idle = last[arrays["gpus"][last] == 0.0]
-    done = idle[arrays["work_s"][idle] <= DONE * arrays["size_s"][idle]]
-    made.lists[0, : len(served)], made.lists[1, : len(done)] = served, done
+    done = idle[arrays["work_s"][idle] <= arrays["done_s"][idle]]
+    made.lists[SERVED, : len(served)], made.lists[PENDING, : len(done)] = served, done
     engine["served"], engine["pending"] = len(served), len(done)
     engine["present"] = engine["arrived"] = engine["prefix"] = len(jobs)
     engine["now"], engine["timer"] = state._now, state._timer
@@ -48,10 +48,10 @@ def compiled_end_s(state: FluidState, rule: FluidRule, job: FluidJob) -> float:
 def _fill_turns(made: EngineArrays, turns: Turns, index_of: dict[int, int]) -> None:
     """Fill in the turns of jobs with fractions, as `begin_turns` and `next_turn` leave them."""
     members = [index_of[index] for index in turns.whole]
-    made.lists[4, : len(members)] = members
+    made.lists[MEMBERS, : len(members)] = members
     made.jobs["b"][members] = list(turns.whole.values())
     circle = [index_of[index] for index, _ in turns.circle]
-    made.lists[3, : len(circle)] = circle
+    made.lists[CIRCLE, : len(circle)] = circle
     made.jobs["a"][circle] = [fraction for _, fraction in turns.circle]
     made.turns["place"][: len(turns.places)], made.turns["left"][: len(turns.left)] = turns.places, turns.left
     made.state["members"], made.state["circle"], made.state["turns"] = len(members), len(circle), len(turns.places)

@@ -7,17 +7,9 @@ from typing import Any
 import numpy as np
 
 from ...formulations.compiled import compiled
-from .allocation_kernels import (
-    begin_turns,
-    by_queue,
-    fair_share,
-    in_order,
-    next_turn,
-    on_turn,
-    tournament,
-    worst_first,
-)
-from .kernels import advance, hold, join, keep_least, leave, next_end, ticks
+from .allocation_kernels import by_queue, fair_share, in_order, tournament, worst_first
+from .arrays import CIRCLE, MEMBERS, PENDING, SERVED
+from .kernels import advance, begin_turns, hold, join, keep_least, leave, next_end, next_turn, on_turn, ticks
 
 _END, _TIMER, _ARRIVAL = range(3)
 _PAUSED, _ENDED, _STUCK = range(3)
@@ -25,51 +17,42 @@ _NEAR_S = 1e-7
 _LAS, _FS, _AFS, _AFS_L, _THEMIS, _WFQ, _WFQ_INTEGRAL = range(3, 10)
 
 
-@compiled()
+@compiled(error_model="numpy")
 def reallocate(
     jobs: Any, order: Any, queues: Any, sums: Any, state: Any, turns: Any, lists: Any, table: Any, caps: Any,
     changes: Any,
 ) -> None:  # fmt: skip
-    """Divide the GPUs by the policy's rule, and set the timer.
-
-    The rows of `lists` are the jobs in service, done without GPUs and chosen, the circle and members of the turns, and
-    two for scratch.
-    """
+    """Divide the GPUs by the policy's rule, and set the timer."""
     engine = state[0]
-    code, chosen = engine.code, lists[2]
-    engine.timer = np.inf
+    code = engine.code
+    engine.timer, engine.kept = np.inf, 0
     if code <= _LAS:
-        count = in_order(jobs, order, queues, state, table, chosen, lists[5])
+        count = in_order(jobs, order, queues, state, table, lists)
     elif code == _FS:
-        count = fair_share(jobs, order, queues, state, chosen)
+        count = fair_share(jobs, order, queues, state, lists)
     elif code in (_AFS, _AFS_L):
-        present = tournament(jobs, order, queues, state, table, chosen, lists[5], lists[6])
-        count = 0
-        for place in range(present):
-            if jobs[chosen[place]].given > 0.0:
-                chosen[count] = chosen[place]
-                count += 1
+        count = tournament(jobs, order, queues, state, table, lists)
     elif code == _THEMIS:
-        count = worst_first(jobs, order, queues, state, chosen)
+        count = worst_first(jobs, order, queues, state, lists)
         if engine.present > 0:
             engine.timer = engine.now + ticks(state, engine.timer_s)
     elif code == _WFQ or engine.event != _TIMER:
-        count = by_queue(jobs, order, queues, sums, caps, chosen)
+        count = by_queue(jobs, order, queues, sums, state, lists, caps)
     else:
         count = 0
     if code == _WFQ_INTEGRAL:
         if engine.event == _TIMER:
-            next_turn(jobs, state, turns, lists[3])
+            next_turn(jobs, state, turns, lists)
         else:
-            begin_turns(jobs, state, turns, lists[3], lists[4], chosen, count)
-        count = on_turn(jobs, state, turns, lists[3], lists[4], chosen)
+            begin_turns(jobs, state, turns, lists, count)
+        count = on_turn(jobs, state, turns, lists)
         engine.timer = engine.now + ticks(state, engine.timer_s * engine.turn)
     if engine.least:
-        count = keep_least(jobs, order, queues, state, chosen, count)
-    hold(jobs, state, table, lists[0], lists[1], chosen, count, changes)
+        count = keep_least(jobs, order, queues, state, lists, count)
+    hold(jobs, state, lists, table, count, changes)
 
 
-@compiled()
+@compiled(error_model="numpy")
 def predict(
     index: int,
     jobs: Any, order: Any, queues: Any, sums: Any, state: Any, turns: Any, lists: Any,
@@ -94,36 +77,35 @@ def predict(
         for level in range(sums.shape[1]):
             copied_sums[number, level] = sums[number, level]
     for place in range(engine.served):
-        copied_lists[0, place] = lists[0, place]
+        copied_lists[SERVED, place] = lists[SERVED, place]
     for place in range(engine.pending):
-        copied_lists[1, place] = lists[1, place]
+        copied_lists[PENDING, place] = lists[PENDING, place]
     for place in range(engine.circle):
-        copied_lists[3, place] = lists[3, place]
+        copied_lists[CIRCLE, place] = lists[CIRCLE, place]
     for place in range(engine.members):
-        copied_lists[4, place] = lists[4, place]
+        copied_lists[MEMBERS, place] = lists[MEMBERS, place]
     for gpu in range(engine.turns):
         copied_turns[gpu] = turns[gpu]
     while True:
-        end, ending = next_end(copied_jobs, copied_state, copied_lists[0], copied_lists[1])
+        end, ending = next_end(copied_jobs, copied_state, copied_lists)
         if end <= copied_state[0].timer + _NEAR_S * copied_state[0].ticks_per_s:
             if end == np.inf:
                 return np.nan
-            advance(copied_jobs, copied_state, copied_lists[0], end, _END)
+            advance(copied_jobs, copied_state, copied_lists, end, _END)
             leave(
-                copied_jobs, copied_order, copied_queues, copied_sums, copied_state, caps, copied_lists[0],
-                copied_lists[1], ending,
+                copied_jobs, copied_order, copied_queues, copied_sums, copied_state, copied_lists, caps, ending
             )  # fmt: skip
             if ending == index:
                 return float(copied_jobs[index].end_s)
         else:
-            advance(copied_jobs, copied_state, copied_lists[0], copied_state[0].timer, _TIMER)
+            advance(copied_jobs, copied_state, copied_lists, copied_state[0].timer, _TIMER)
         reallocate(
             copied_jobs, copied_order, copied_queues, copied_sums, copied_state, copied_turns, copied_lists, table,
             caps, changes,
         )  # fmt: skip
 
 
-@compiled()
+@compiled(error_model="numpy")
 def run_events(
     jobs: Any, order: Any, queues: Any, sums: Any, state: Any, turns: Any, lists: Any,
     copied_jobs: Any, copied_order: Any, copied_queues: Any, copied_sums: Any, copied_state: Any, copied_turns: Any,
@@ -136,7 +118,7 @@ def run_events(
             return _ENDED
         if len(changes) > 0 and engine.changes + 2 * engine.present + 2 > len(changes):
             return _PAUSED
-        end, ending = next_end(jobs, state, lists[0], lists[1])
+        end, ending = next_end(jobs, state, lists)
         arrival = jobs[engine.arrived].arrival if engine.arrived < len(jobs) else np.inf
         if end == np.inf and engine.timer == np.inf and arrival == np.inf:
             return _STUCK
@@ -148,18 +130,18 @@ def run_events(
         elif arrival - near <= timer <= arrival + near:
             timer = arrival
         if end <= timer and end <= arrival:
-            advance(jobs, state, lists[0], end, _END)
-            leave(jobs, order, queues, sums, state, caps, lists[0], lists[1], ending)
+            advance(jobs, state, lists, end, _END)
+            leave(jobs, order, queues, sums, state, lists, caps, ending)
         elif timer <= arrival:
-            advance(jobs, state, lists[0], timer, _TIMER)
+            advance(jobs, state, lists, timer, _TIMER)
         else:
-            advance(jobs, state, lists[0], arrival, _ARRIVAL)
+            advance(jobs, state, lists, arrival, _ARRIVAL)
             join(jobs, order, queues, sums, state, table, caps)
         reallocate(jobs, order, queues, sums, state, turns, lists, table, caps, changes)
         level = levels[engine.levels]
         level.time_s, level.busy = engine.now / engine.ticks_per_s, 0.0
         for place in range(engine.served):
-            level.busy += jobs[lists[0, place]].gpus
+            level.busy += jobs[lists[SERVED, place]].gpus
         level.running, level.waiting = engine.served, engine.present - engine.served
         engine.levels += 1
         if predicts and engine.event == _ARRIVAL:

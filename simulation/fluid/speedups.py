@@ -101,7 +101,9 @@ class Speedups:
     def __reduce__(self) -> tuple[object, ...]:
         # A mapping proxy cannot be pickled.
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        plain = {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
+        plain: dict[str, Any] = {
+            name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()
+        }
         return partial(Speedups, **plain), ()
 
     @classmethod

@@ -28,6 +28,22 @@ Batches = Generator[Floats, Floats, None]
 MOST_IDLE_BATCHES = 100
 
 
+class SearchInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a search: a KeyboardInterrupt with the front so far.
+
+    Attributes
+    ----------
+    front : ParetoFront or None
+        The best front, whose scores have not been checked; None if nothing feasible was found.
+    evaluations : int
+        Number of vectors that were scored.
+    """
+
+    def __init__(self, front: ParetoFront | None, evaluations: int) -> None:
+        super().__init__(f"{evaluations} vectors were scored")
+        self.front, self.evaluations = front, evaluations
+
+
 class SearchBackend(Backend):
     """A search: a method proposes vectors, batch by batch; the rest is here.
 
@@ -56,7 +72,13 @@ class SearchBackend(Backend):
         return {}
 
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
-        """Search until a limit; the answer is the front of all vectors that were scored."""
+        """Search until a limit; the answer is the front of all vectors that were scored.
+
+        Raises
+        ------
+        SearchInterrupted
+            After Ctrl-C.
+        """
         problem: SearchProblem = task.problem
         settings = SearchSettings.of(self.name, self.backend_options(options), options.time_limit)
         warm = np.empty((0, len(problem.variables)))
@@ -65,7 +87,12 @@ class SearchBackend(Backend):
             warm = options.warm_start.vectors
         first = np.vstack((*problem.starts.values(), warm))
         search = Search(self, problem, first, options, settings, on_progress)
-        limit = search.score_first(first, warm) or search.run(self.batches(problem, first, settings, options.seed))
+        batches = self.batches(problem, first, settings, options.seed)
+        try:
+            with search.workers:
+                limit = search.score_first(first, warm) or search.run(batches)
+        except KeyboardInterrupt:
+            raise SearchInterrupted(search.incumbent, len(search.archive)) from None
         notes = (f"the {len(warm)} vectors of the warm start were scored first",) if len(warm) else ()
         return Answer.ended(limit, plan=search.incumbent, bound=1.0, notes=(*notes, *search.notes))
 
@@ -77,6 +104,8 @@ class Search:
     ----------
     archive : Archive
         All vectors scored so far.
+    workers : Workers
+        To be used in a `with` statement around the run.
     incumbent : ParetoFront or None
         The front of the greatest hypervolume after any batch, of at most `front_size` points.
     """
@@ -94,7 +123,7 @@ class Search:
         self.incumbent: ParetoFront | None = None
         self._problem, self._options, self._settings, self._on_progress = problem, options, settings, on_progress
         self._deadline = Deadline.of(options)
-        self._workers = Workers(problem.score, len(problem.objectives), options.threads)
+        self.workers = Workers(problem.score, len(problem.objectives), options.threads)
         self._checkpoint: Checkpoint | None = None
         if settings.checkpoint is not None:
             search = description(
@@ -113,7 +142,7 @@ class Search:
     @property
     def notes(self) -> list[str]:
         """Facts for the reader of the result."""
-        return [*self._workers.notes, *(self._checkpoint.notes if self._checkpoint else [])]
+        return [*self.workers.notes, *(self._checkpoint.notes if self._checkpoint else [])]
 
     def score_first(self, first: Floats, warm: Floats) -> Limit | None:
         """Score the first vectors, and take the front of the warm start as an incumbent; return the limit, if any."""
@@ -169,7 +198,7 @@ class Search:
                 missing.append((place, vector))
         if missing:
             vectors = np.array([vector for _, vector in missing])
-            for row, scores, seconds in self._workers.scored(vectors, self._time_is_up):
+            for row, scores, seconds in self.workers.scored(vectors, self._time_is_up):
                 self.archive.add(*missing[row], scores)
                 if seconds == seconds:
                     self._simulated, self._seconds = self._simulated + 1, self._seconds + seconds
@@ -200,8 +229,9 @@ class Search:
 
     def _adopt(self, front: ParetoFront) -> None:
         """Take a front as the incumbent if its hypervolume is greater."""
-        if front.hypervolume > self._hypervolume:
-            self.incumbent, self._hypervolume = front, front.hypervolume
+        hypervolume = front.hypervolume
+        if hypervolume > self._hypervolume:
+            self.incumbent, self._hypervolume = front, hypervolume
             self._improved_at = len(self.archive)
 
     def _limit(self, complete: bool) -> Limit | None:

@@ -62,12 +62,12 @@ class EvolutionarySearch(SearchBackend):
         raw = settings.distances == "raw"
         origin, unit = (0.0, 1.0) if raw else (problem.ideal, problem.reference - problem.ideal)
         while True:
-            generation = algorithm.ask()
+            generation = algorithm.infill()
             if generation is None or not len(generation):
                 return
             scores = yield np.clip(generation.get("X").astype(np.float64), problem.lower, problem.upper)
-            infeasible = np.isnan(scores).any(axis=1)
+            infeasible = np.asarray(np.isnan(scores).any(axis=1))
             values = np.where(infeasible[:, None], 0.0, (scores - origin) / unit)
             static = StaticProblem(stated, F=values, G=infeasible[:, None].astype(np.float64))
             Evaluator().eval(static, generation)
-            algorithm.tell(infills=generation)
+            algorithm.advance(infills=generation)

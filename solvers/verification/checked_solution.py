@@ -18,7 +18,7 @@ from ..answers import as_floats, as_number
 from ..backend import Task
 from ..options import Options
 from ..result import HistoryPoint
-from ..workers import Workers
+from ..workers import Score, Workers
 
 UNREADABLE = Residuals(math.inf, math.inf, math.inf)
 # Integer columns nearer than this to whole numbers are rounded to them.
@@ -85,10 +85,13 @@ def better_solution(problem: Formulation[Any], first: CheckedSolution, second: C
 
 def _checked_plan(problem: Formulation[Any], plan: Any, threads: int) -> CheckedSolution:
     """Return the formulation's own evaluation of a plan, by so many workers where it shares its work out."""
+
+    def apply(score: Score, vectors: Floats, width: int) -> Floats:
+        with Workers(score, width, threads) as workers:
+            return workers.all_scores(vectors)
+
     try:
-        evaluated = problem.evaluate_with(
-            plan, lambda score, vectors, m: Workers(score, m, threads).all_scores(vectors)
-        )
+        evaluated = problem.evaluate_with(plan, apply)
         normalized = problem.normalized(plan)
     except Exception:  # a backend may return anything as a plan
         return CheckedSolution()

@@ -53,7 +53,7 @@ found["reasons"] = {row.name: row.reason for row in eq.backends(usable=False)}
 print(json.dumps(found))
 """
 MARKETS = ("static", "linear", "leontief", "ces", "cobb-douglas")
-OPTIONAL = ["gurobipy", "pyscipopt", "ortools", "pyomo", "clarabel"]
+OPTIONAL = ["gurobipy", "pyscipopt", "ortools", "pyomo", "clarabel", "pymoo"]
 
 
 def outcome(*hidden):
@@ -72,14 +72,14 @@ def full():
 def test_with_the_core_alone_everything_has_an_answer_and_the_rest_says_why_it_is_missing(full):
     core = outcome(*OPTIONAL)
     special = ["lagrangian", "proportional_response", "interior_point", "share_prices", "level_programs", "finish_time"]
-    special += ["matching", "goodput", "birkhoff", "delay_candidates", "gang_packing"]
+    special += ["matching", "goodput", "birkhoff", "delay_candidates", "gang_packing", "random", "grid"]
     assert core["usable"] == [*special, "highs", "scipy"]
     assert core["window"] == full["window"]
     assert [core[kind][0] for kind in ("LP", "MILP", "LOG", "MILOG")] == ["highs"] * 4
     assert all(core[kind][1] == "OPTIMAL" for kind in ("LP", "MILP", "LOG", "MILOG", "window"))
     assert set(core["reasons"]) == {row.name for row in eq.backends()} - set(core["usable"])
     for name, reason in core["reasons"].items():
-        extra = "ortools" if name == "cp_sat_schedule" else name.split(":")[0]
+        extra = {"cp_sat_schedule": "ortools", "spea2": "search", "nsga2": "search"}.get(name, name.split(":")[0])
         assert f"pip install 'equipoise[{extra}]'" in reason
     for kind in ("LP", "MILP", "MILOG", *MARKETS):
         assert core[kind] == full[kind]  # to the last bit

@@ -9,12 +9,14 @@ import numpy as np
 from shared_data import DATA
 
 from equipoise import WfqConfig
-from equipoise.heuristics import make_policy
+from equipoise.heuristics import make_policy, policies_of
 from equipoise.simulation import Trace, read_pcs
 from equipoise.simulation.fluid import FluidRules, Speedups
 
 PCS = DATA / "pcs"
 MODELS = ("a", "b", "c")
+#: Names of `random_case` for the policies that the compiled loops run.
+COMPILED = [*(name for name in policies_of("fluid") if make_policy(name, "fluid").rule is not None), "integral"]
 
 
 def random_speedups(rng):

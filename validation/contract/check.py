@@ -14,6 +14,7 @@ import numpy as np
 
 from ...formulations.errors import InvalidInput, LicenseLimit, UnsupportedProblem
 from ...formulations.program.model import Program
+from ...formulations.search.problem import SearchProblem
 from ...solvers.backend import Answer, Backend, Task
 from ...solvers.isolation.run import Isolation, run_isolated
 from ...solvers.options import Options
@@ -84,6 +85,9 @@ class Check:
         A refusal (UnsupportedProblem) of a program with bounded columns is a failure, unless it `may_refuse`.
         """
         given = {"time_limit": self.time_limit, "rel_gap": REL_GAP, **options}
+        if isinstance(problem, SearchProblem) and "time_limit" not in options:
+            # With a time limit alone a search takes all of the time.
+            given.setdefault("backend_options", {self.backend.name: {"evaluations": 210}})
         self.solves += 1
         try:
             result = solve(problem, self.backend, **given)

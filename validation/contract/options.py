@@ -17,8 +17,10 @@ from ...formulations.program.data import ProblemClass
 from ...solvers.backend import OPTIONAL
 from .check import REL_GAP, Check, Failure, Skip
 from .formulations import DRAWS
+from .fronts import schaffer_problem
 from .market_draws import MARKETS, planted_market
 from .programs import INTEGER, knapsack, planted
+from .searches import SEARCH
 from .windows import window
 
 # A gap that makes a backend which holds its log for the hard cases meet one.
@@ -135,6 +137,8 @@ def sample(rng: np.random.Generator, kind: Kind) -> Any:
         return DRAWS[str(kind)](rng)
     if kind in MARKETS:
         return planted_market(rng, str(kind)).market
+    if kind == SEARCH:
+        return schaffer_problem()
     if isinstance(kind, str):
         return window(rng, most_jobs=12, most_rounds=8)
     if kind in INTEGER:

@@ -13,12 +13,13 @@ from ...formulations.text import columns_text, nearest_name
 from ...solvers.backend import Backend
 from ...solvers.registry import find_backend
 from ...solvers.selection import reads
-from . import clusters, formulations, limits, markets, optima, options, outcomes, sharing, windows
+from . import clusters, formulations, limits, markets, optima, options, outcomes, searches, sharing, windows
 from .check import Check, Failure, Skip
 from .formulations import FORMULATIONS
 from .market_draws import MARKETS
 from .options import Kind
 from .programs import CONTINUOUS, EVERY, INTEGER
+from .searches import SEARCH
 
 Outcome = Literal["passed", "skipped", "failed"]
 
@@ -214,7 +215,7 @@ def _label(kind: Kind) -> str:
 
 
 # What every backend is held to in its options.
-DIRECTLY: tuple[Kind, ...] = (*EVERY, WINDOW, *MARKETS, *FORMULATIONS)
+DIRECTLY: tuple[Kind, ...] = (*EVERY, WINDOW, *MARKETS, *FORMULATIONS, SEARCH)
 # Topic, case, and the kinds of problem it is run on.
 _TABLE: tuple[tuple[str, Callable[[Check, Any], None], tuple[Kind, ...]], ...] = (
     ("optimal", outcomes.optimal, EVERY),
@@ -281,6 +282,19 @@ _TABLE: tuple[tuple[str, Callable[[Check, Any], None], tuple[Kind, ...]], ...] =
     ("warm-start", markets.warm_start, MARKETS),
     ("same-seed", markets.same_seed, MARKETS),
     ("progress", markets.progress, MARKETS),
+    ("easy-fronts", searches.easy, (SEARCH,)),
+    ("hard-fronts", searches.hard, (SEARCH,)),
+    ("same-seed", searches.same_seed, (SEARCH,)),
+    ("same-workers", searches.same_workers, (SEARCH,)),
+    ("warm-start", searches.warm_start, (SEARCH,)),
+    ("no-time", searches.no_time_at_all, (SEARCH,)),
+    ("time-limit", searches.time_limit, (SEARCH,)),
+    ("evaluations", searches.evaluations, (SEARCH,)),
+    ("progress", searches.progress, (SEARCH,)),
+    ("never-optimal", searches.never_optimal, (SEARCH,)),
+    ("infeasible", searches.infeasible, (SEARCH,)),
+    ("failing", searches.failing, (SEARCH,)),
+    ("lost-worker", searches.lost_worker, (SEARCH,)),
 )
 
 #: Every case of the contract, in the order in which they run.

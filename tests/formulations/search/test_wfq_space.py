@@ -100,6 +100,28 @@ def test_bad_spaces_are_refused_by_name(fields, message):
         WfqSpace(**fields)
 
 
+@pytest.mark.skipif(not DATA.exists(), reason="no shared data")
+def test_the_figures_of_the_published_front_in_the_errata():
+    published = json.loads((PCS / "pareto" / "trace_2869ce.json").read_text())["solutions"]
+    sizes = recorded_trace("2869ce").size_s
+
+    def excess(point, thresholds):
+        queues = np.searchsorted(thresholds, sizes)
+        parts = [sizes[queues == queue] for queue in np.unique(queues)]
+        return max(part.var() / part.mean() ** 2 for part in parts) / point["T"] - 1.0
+
+    found = [excess(point, [float(each) for each in point["class_thresholds"]]) for point in published]
+    assert sum(each > 0.0 for each in found) == 3
+    assert max(found) == pytest.approx(0.0092, abs=1e-4)
+    assert all(excess(point, thresholds_of(sizes, variation=point["T"])) <= 1e-12 for point in published)
+    negative = [point for point in published if point["W"] < 0.0]
+    assert (len(negative), sum(point["num_classes"] > 1 for point in negative)) == (23, 9)
+    tables = Speedups.read(PCS / "speedups.json").tables.values()
+    rises = [np.flatnonzero(np.diff(table / np.arange(1, len(table) + 1)) > 0.0) for table in tables]
+    assert sorted(2 in each for each in rises) == [False] * 6 + [True] * 8
+    assert sum(len(each) > 0 for each in rises) == 8
+
+
 # -- Corners -----------------------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -177,7 +178,7 @@ def wide(**columns):
         ({"test": (wide(min_gpus=[32] * 12),)}, r"min_gpus\[0\] = 32: the cluster has 16 GPUs"),
         ({"speedups": Speedups.linear(3), "train": (wide(min_gpus=[4] * 12),)}, r"min_gpus\[0\] = 4: model medium has"),
         (
-            {"speedups": Speedups(tables={"medium": [1.0, 1.8, 1.7, 2.0]}), "train": (wide(),)},
+            {"speedups": Speedups(tables={"medium": np.array([1.0, 1.8, 1.7, 2.0])}), "train": (wide(),)},
             r"speedups\[medium\]\[2\] = 1.7: the table falls",
         ),
         ({"profiles": Profiles.builtin()}, "profiles = 'Profiles': are for several GPU types"),
@@ -206,6 +207,22 @@ def test_bad_fields_are_refused_by_name(options, message):
 def test_bad_fields_of_several_types_are_refused_by_name(options, message):
     with pytest.raises(eq.InvalidInput, match=message):
         by_type(**options)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: wide(gang_gpus=[2] * 12, min_gpus=[3] * 12), r"min_gpus\[0\] = 3: more than the job's gang_gpus, 2"),
+        (lambda: wide(size_s=np.zeros(12)), r"size_s\[0\] = 0"),
+        (lambda: Speedups(tables={"m": np.array([1.0, -1.0])}), r"tables\[m\]\[1\] = -1"),
+        (lambda: Speedups(tables={"m": np.array([2.0])}), r"tables\[m\]\[0\] = 2.0: must be 1"),
+        (lambda: eq.WfqConfig(thresholds=[1.0, np.inf], weights=[Fraction(0), Fraction(1)]), r"weights\[0\] = "),
+        (lambda: eq.WfqConfig(thresholds=[2.0, 1.0, np.inf], weights=[Fraction(1, 3)] * 3), r"thresholds\[1\] = 1.0"),
+    ],
+)
+def test_bad_parts_are_refused_by_name_before_any_search(make, message):
+    with pytest.raises(eq.InvalidInput, match=message):
+        make()
 
 
 @pytest.mark.parametrize(

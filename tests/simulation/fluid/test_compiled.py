@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from fluid_cases import random_case
-from hypothesis import given
+from fluid_cases import COMPILED, random_case
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from equipoise import EquipoiseError, InvalidInput
-from equipoise.heuristics import make_policy, policies_of
+from equipoise.heuristics import make_policy
 from equipoise.simulation import SimulationInterrupted, Trace
 from equipoise.simulation.fluid import FluidRules, Speedups, simulate_fluid
 
@@ -27,8 +27,9 @@ def both(case):
     ]
 
 
-@pytest.mark.parametrize("name", [*policies_of("fluid"), "integral"])
+@pytest.mark.parametrize("name", COMPILED)
 @given(seed=st.integers(0, 2**32 - 1))
+@example(seed=812)  # under wfq a queue loses its last job to an arrival, and the next one keeps its jobs
 def test_both_forms_agree(name, seed):
     case = random_case(name, seed)
     reference, compiled = both(case)

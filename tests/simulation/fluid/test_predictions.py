@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from fluid_cases import PCS, random_case, random_config, random_speedups, random_trace, with_least_gpus
+from fluid_cases import COMPILED, PCS, random_case, random_config, random_speedups, random_trace, with_least_gpus
 from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise import InvalidInput, WfqConfig
-from equipoise.heuristics import make_policy, policies_of
+from equipoise.heuristics import make_policy
 from equipoise.simulation import Trace
 from equipoise.simulation.fluid import FluidRules, Speedups, predict_completion, simulate_fluid
 from equipoise.simulation.fluid.prediction import play_out
@@ -127,7 +127,7 @@ def test_every_present_job_can_be_predicted():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", [*policies_of("fluid"), "integral"])
+@pytest.mark.parametrize("name", COMPILED)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_compiled_prediction_is_the_plain_one(name, seed):
     """At each arrival, for one of the jobs present, in whatever order the policy has put them."""

@@ -1,0 +1,1 @@
+"""`equipoise tune`: search for configurations of policies."""
