@@ -13,7 +13,6 @@ from ....simulation.fluid import (
     WORKLOADS,
     Cdf,
     Speedups,
-    Workload,
     draw_models,
     generate_jobs,
     virtual_cluster_jobs,
@@ -21,7 +20,7 @@ from ....simulation.fluid import (
 from ....simulation.traces.readers import read_pcs, read_trace
 from ....simulation.traces.trace import Trace
 from ..experiment import ExperimentSettings
-from .paper import FIGURE_7, LOAD
+from .paper import FIGURE_7, LOAD, PAPER_GPUS
 
 #: Clusters whose traces are published, and those of which Philly's file has the jobs.
 PUBLISHED_CLUSTERS = ("0e4a51", "2869ce")
@@ -94,20 +93,20 @@ def cluster_cases(settings: ExperimentSettings) -> Iterator[tuple[str, int, Case
     philly = _data_file(settings, "philly", "philly_82k.csv.gz")
     whole = None if philly is None else read_trace(philly)
     speedups = published_speedups(settings)
-    for name in FIGURE_7:
+    for place, name in enumerate(FIGURE_7):
         published = published_case(settings, name, 1) if name in PUBLISHED_CLUSTERS else None
+        recorded = None
+        if name in PHILLY_CLUSTERS and whole is not None and philly is not None:
+            recorded = virtual_cluster_jobs(whole, philly, name)
         for seed in settings.seeds:
-            rng = np.random.default_rng([seed, list(FIGURE_7).index(name)])
+            rng = np.random.default_rng([seed, place])
             if published is not None:
-                trace, source = published.trace, published.source
-            elif name in PHILLY_CLUSTERS and whole is not None and philly is not None:
-                jobs = _consecutive(rng, virtual_cluster_jobs(whole, philly, name), settings.jobs)
-                trace, source = draw_models(rng, jobs, speedups), "Philly"
+                trace, source = _consecutive(rng, published.trace, settings.jobs), published.source
+            elif recorded is not None:
+                trace, source = draw_models(rng, _consecutive(rng, recorded, settings.jobs), speedups), "Philly"
             else:
-                workload: Workload = WORKLOADS["training"]
-                trace = generate_jobs(rng, workload, num_jobs=settings.jobs, gpus=64, speedups=speedups)
+                trace = generate_jobs(rng, "training", num_jobs=settings.jobs, gpus=PAPER_GPUS, speedups=speedups)
                 source = "generated"
-            trace = _consecutive(rng, trace, settings.jobs)
             gpus = gpus_at_load(trace) if settings.gpus is None else settings.gpus
             yield name, seed, Case(trace=trace, gpus=gpus, speedups=speedups, source=source)
 

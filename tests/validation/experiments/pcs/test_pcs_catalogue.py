@@ -81,6 +81,7 @@ def test_clusters_without_data_say_so():
     assert "--data" in PCS.find("published").run(SMALL).skipped
 
 
+@pytest.mark.thorough
 @needs_data
 def test_clusters_with_data_are_parts_of_their_traces():
     settings = replace(SMALL, gpus=None, jobs=50, data=DATA, repeats=2)
