@@ -18,7 +18,7 @@ from .workloads import generated_case
 
 SPACES = ("parameters", "direct")
 # A point of the reference front counts as found if a search has one that is at most this share worse in each score.
-_NEAR = 0.05
+_NEAR = 0.01
 
 
 def figure_9c(settings: ExperimentSettings) -> ExperimentOutcome:
@@ -60,7 +60,7 @@ def figure_9c(settings: ExperimentSettings) -> ExperimentOutcome:
 
 
 def found_share(best: Floats, scores: Floats) -> float:
-    """Return the share of the points of a front that scores reach, up to 5% in each score; shapes (P, m), (Q, m)."""
+    """Return the share of the points of a front that scores reach, up to 1% in each score; shapes (P, m), (Q, m)."""
     reached = np.all(scores[None, :, :] <= (1.0 + _NEAR) * best[:, None, :], axis=2)
     return float(np.mean(np.any(reached, axis=1)))
 
