@@ -165,6 +165,11 @@ def compared(
     return found, chosen, front
 
 
+def rows_of(case: Case, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of a table with a column that says where the jobs are from: published data, or our generators."""
+    return [{"jobs of": case.source, **row} for row in rows]
+
+
 def interval(values: ArrayLike) -> tuple[float, float]:
     """Return the mean of values and half the width of its 95% interval by Student's t; nan for a single value."""
     each = np.asarray(values, dtype=np.float64)

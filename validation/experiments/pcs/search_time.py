@@ -14,7 +14,7 @@ from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Bars, Curves
 from .claims import at_most
 from .paper import FIGURE_9_GPUS, FIGURE_9_JOBS, FIGURE_9B_S, PAPER_EVALUATIONS
-from .run import Steps, progress_of, searched, simulated, spread_columns, tuning_of
+from .run import Steps, progress_of, rows_of, searched, simulated, spread_columns, tuning_of
 from .workloads import Case, generated_case
 
 # Parts of a search at which its hypervolume is shown.
@@ -46,7 +46,7 @@ def figure_9a(settings: ExperimentSettings) -> ExperimentOutcome:
     groups = [f"{row['jobs']} / {row['gpus']}" for row in rows]
     series = {name: [row[f"{name} s"] for row in rows] for name in ("wfq", "afs")}
     plot = Bars(title="Figure 9a: jobs / GPUs", y_axis="seconds of a simulation", groups=groups, series=series)
-    return ExperimentOutcome(rows=rows, claims=simulation_claims(rows), plots=(plot,))
+    return ExperimentOutcome(rows=rows_of(case, rows), claims=simulation_claims(rows), plots=(plot,))
 
 
 def simulation_claims(rows: Sequence[Mapping[str, Any]]) -> tuple[PaperClaim, ...]:
@@ -62,7 +62,8 @@ def figure_9b(settings: ExperimentSettings) -> ExperimentOutcome:
     curves: dict[str, tuple[list[float], list[float]]] = {}
     for jobs in FIGURE_9_JOBS:
         for place, gpus in enumerate(FIGURE_9_GPUS):
-            problem = tuning_of(_case(settings, jobs, gpus, settings.seed))
+            case = _case(settings, jobs, gpus, settings.seed)
+            problem = tuning_of(case)
             started_s = perf_counter()
             found = searched(problem, settings, seed=settings.seed)
             seconds = perf_counter() - started_s
@@ -81,7 +82,7 @@ def figure_9b(settings: ExperimentSettings) -> ExperimentOutcome:
                 [volume for _, _, volume in history],
             )
     plot = Curves(title="Figure 9b", x_axis="seconds", y_axis="hypervolume of the front", curves=curves, steps=True)
-    return ExperimentOutcome(rows=rows, claims=search_claims(rows), plots=(plot,))
+    return ExperimentOutcome(rows=rows_of(case, rows), claims=search_claims(rows), plots=(plot,))
 
 
 def search_claims(rows: Sequence[Mapping[str, Any]]) -> tuple[PaperClaim, ...]:

@@ -14,7 +14,7 @@ from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Curves
 from .claims import at_most, below
 from .paper import cluster_gpus
-from .run import Steps, interval, progress_of, searched, spread_columns, tuning_of
+from .run import Steps, interval, progress_of, rows_of, searched, spread_columns, tuning_of
 from .workloads import generated_case
 
 #: Searches by label: backend and its options.
@@ -34,7 +34,8 @@ def compare_searches(settings: ExperimentSettings) -> ExperimentOutcome:
     """Run every search from the same ten seeds on one sample of AutoML jobs, to the same number of evaluations."""
     gpus = cluster_gpus(settings)
     seeds = range(settings.seed, settings.seed + min(_MOST_SEEDS, _TIMES * settings.repeats))
-    problem = tuning_of(generated_case(settings, "automl", gpus=gpus, seed=settings.seed))
+    case = generated_case(settings, "automl", gpus=gpus, seed=settings.seed)
+    problem = tuning_of(case)
     steps = Steps(settings.on_step, len(SEARCHES) * len(seeds))
     grid = np.linspace(0.0, settings.evaluations, 41)[1:]
     curves: dict[str, tuple[list[float], list[float]]] = {}
@@ -59,7 +60,9 @@ def compare_searches(settings: ExperimentSettings) -> ExperimentOutcome:
     plot = Curves(
         title=f"means over {len(seeds)} seeds", x_axis="evaluations", y_axis="hypervolume of the front", curves=curves
     )
-    return ExperimentOutcome(rows=rows, claims=(*search_claims(reached), front_claim(fronts)), plots=(plot,))
+    return ExperimentOutcome(
+        rows=rows_of(case, rows), claims=(*search_claims(reached), front_claim(fronts)), plots=(plot,)
+    )
 
 
 def hypervolume_after(result: Result[ParetoFront], counts: Sequence[float] | Any) -> list[float]:

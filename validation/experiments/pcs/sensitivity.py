@@ -12,7 +12,7 @@ from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Bars, Curves
 from .claims import at_least, at_most
 from .paper import FIGURE_10A, FIGURE_10B, cluster_gpus
-from .run import PICKS, Figures, Steps, picks, searched, simulated, spread_columns, tuned, tuning_of
+from .run import PICKS, Figures, Steps, picks, rows_of, searched, simulated, spread_columns, tuned, tuning_of
 from .workloads import generated_case
 
 #: The picks have at most so many times the mean JCT of AFS, as in Figure 7.
@@ -62,7 +62,7 @@ def figures_10a_and_10b(settings: ExperimentSettings) -> ExperimentOutcome:
         Bars(title="Figure 10a", y_axis="mean prediction error in percent", groups=groups, series=errors),
         Bars(title="Figure 10b", y_axis="mean JCT over that of AFS without errors", groups=groups, series=jct),
     )
-    return ExperimentOutcome(rows=rows, claims=error_claims(found), plots=plots)
+    return ExperimentOutcome(rows=rows_of(case, rows), claims=error_claims(found), plots=plots)
 
 
 def error_claims(found: Runs) -> tuple[PaperClaim, ...]:
@@ -152,7 +152,7 @@ def figure_10c(settings: ExperimentSettings) -> ExperimentOutcome:
         title=f"Figure 10c at load 0.8, seed {settings.seed}", x_axis="mean prediction error in percent",
         y_axis="mean JCT in seconds", curves=curves,
     )  # fmt: skip
-    return ExperimentOutcome(rows=[*rows, total], claims=load_claims(shares), plots=(plot,))
+    return ExperimentOutcome(rows=rows_of(cases[LOAD], [*rows, total]), claims=load_claims(shares), plots=(plot,))
 
 
 def within_relative(scores: Floats, front: Floats, share: float) -> Floats:

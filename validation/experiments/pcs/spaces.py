@@ -13,7 +13,7 @@ from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Curves
 from .claims import below
 from .paper import FIGURE_9C, cluster_gpus
-from .run import Steps, searched, spread_columns, tuning_of
+from .run import Steps, rows_of, searched, spread_columns, tuning_of
 from .workloads import generated_case
 
 SPACES = ("parameters", "direct")
@@ -56,7 +56,7 @@ def figure_9c(settings: ExperimentSettings) -> ExperimentOutcome:
         title="Figure 9c", x_axis="evaluations", y_axis="points of the front that are found, in percent",
         curves=curves, log_x=True,
     )  # fmt: skip
-    return ExperimentOutcome(rows=rows, claims=space_claims(rows), plots=(plot,))
+    return ExperimentOutcome(rows=rows_of(case, rows), claims=space_claims(rows), plots=(plot,))
 
 
 def found_share(best: Floats, scores: Floats) -> float:

@@ -9,7 +9,7 @@ from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Curves
 from .claims import at_least, at_most
 from .paper import cluster_gpus
-from .run import BASELINES, PICKS, Figures, Steps, compared, mean, ratios, simulated, spread_columns
+from .run import BASELINES, PICKS, Figures, Steps, compared, mean, ratios, rows_of, simulated, spread_columns
 from .workloads import generated_case, held_out_case
 
 #: The picks have at most so many times the mean JCT of AFS.
@@ -47,7 +47,7 @@ def figure_8(settings: ExperimentSettings) -> ExperimentOutcome:
         title=f"Figure 8b: the front of seed {settings.seed}", x_axis="p99 prediction error in percent",
         y_axis="mean JCT over that of AFS", curves=curves,
     )  # fmt: skip
-    return ExperimentOutcome(rows=rows, claims=tail_claims(seen), plots=(plot,))
+    return ExperimentOutcome(rows=rows_of(case, rows), claims=tail_claims(seen), plots=(plot,))
 
 
 def tail_claims(seen: Sequence[Mapping[str, Figures]]) -> tuple[PaperClaim, ...]:

@@ -9,7 +9,7 @@ from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Bars, Curves
 from .claims import at_most, below
 from .paper import TESTBED_GPUS
-from .run import BASELINES, PICKS, Figures, Steps, compared, mean, ratios, simulated, spread_columns
+from .run import BASELINES, PICKS, Figures, Steps, compared, mean, ratios, rows_of, simulated, spread_columns
 from .workloads import generated_case, held_out_case
 
 #: The picks have at most so many times the mean JCT of AFS, as the paper says of PCS.
@@ -44,7 +44,7 @@ def figures_4_to_6(settings: ExperimentSettings) -> ExperimentOutcome:
             y_axis="mean JCT over that of AFS", curves=curves,
         ),
     )  # fmt: skip
-    return ExperimentOutcome(rows=rows, claims=testbed_claims(seen, unseen), plots=plots)
+    return ExperimentOutcome(rows=rows_of(case, rows), claims=testbed_claims(seen, unseen), plots=plots)
 
 
 def testbed_claims(

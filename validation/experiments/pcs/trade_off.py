@@ -12,7 +12,7 @@ from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Curves
 from .claims import at_least, at_most
 from .paper import cluster_gpus
-from .run import Figures, Steps, simulated, spread_columns, tuned
+from .run import Figures, Steps, rows_of, simulated, spread_columns, tuned
 from .workloads import generated_case
 
 _POLICIES = ("fifo", "srsf", "las", "fs", "afs", "themis")
@@ -49,7 +49,7 @@ def trade_off(settings: ExperimentSettings) -> ExperimentOutcome:
         title=f"{settings.jobs} jobs on {gpus} GPUs, seed {settings.seed}", x_axis="mean prediction error in percent",
         y_axis="mean JCT over that of AFS", curves=curves,
     )  # fmt: skip
-    return ExperimentOutcome(rows=rows, claims=trade_off_claims(found, fronts), plots=(plot,))
+    return ExperimentOutcome(rows=rows_of(case, rows), claims=trade_off_claims(found, fronts), plots=(plot,))
 
 
 def least_error(scores: Floats, most_jct_s: float) -> float:
