@@ -104,7 +104,6 @@ def front_claims(
             {f"{samples} sample(s)": taken for samples, taken in seconds.items() if samples == 1},
             MOST_S,
             unit=" s",
-            printed="19 hours for the published code on such a machine",
         ),
     )
 

@@ -78,7 +78,7 @@ def search_claims(reached: Mapping[str, Sequence[Sequence[float]]]) -> tuple[Pap
     def ahead(winner: str, loser: str) -> PaperClaim:
         mean, half = interval(last[winner] - last[loser])
         statement = f"{winner} dominates more than {loser} at the end, by more than half the interval of the difference"
-        return below(statement, {f"{winner} over {loser}": (half, mean)})
+        return below(statement, {f"half interval of {winner} less {loser}": (half, mean)})
 
     return (ahead("spea2", "random"), ahead("nsga2", "random"), ahead("spea2", "spea2, raw units"))
 
