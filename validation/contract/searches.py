@@ -42,6 +42,12 @@ class Counted:
         return schaffer(x)
 
 
+def needs_joblib() -> None:
+    """Skip the case if there can be no worker processes."""
+    if find_spec("joblib") is None:
+        raise Skip("joblib is not installed: pip install 'equipoise[distributed]'")
+
+
 def easy(check: Check, kind: str) -> None:
     """Fronts of one or two variables: the most part of the greatest hypervolume, and never more than it."""
     for known in easy_fronts():
@@ -64,8 +70,7 @@ def same_seed(check: Check, kind: str) -> None:
 
 def same_workers(check: Check, kind: str) -> None:
     """One worker and two give the same front, bit by bit."""
-    if find_spec("joblib") is None:
-        raise Skip("joblib is not installed: pip install 'equipoise[distributed]'")
+    needs_joblib()
     for known in easy_fronts()[1:3]:
         _same_fronts(*(_search(check, known.problem, threads=threads) for threads in (1, 2)))
 
@@ -180,8 +185,7 @@ def failing(check: Check, kind: str) -> None:
 
 def lost_worker(check: Check, kind: str) -> None:
     """A vector that ends its worker process counts as infeasible; nothing else is lost."""
-    if find_spec("joblib") is None:
-        raise Skip("joblib is not installed: pip install 'equipoise[distributed]'")
+    needs_joblib()
     where: dict[str, Any] = {"bounds": (-1.0, 3.0), "reference": (4.0, 4.0), "starts": {"deadly": [2.5], "good": [1.0]}}
     result = _search(check, problem_of(partial(_end_worker, os.getpid()), **where), threads=2, evaluations=80)
     if not any("ended its worker" in note for note in result.notes):
