@@ -6,7 +6,6 @@ import math
 import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
@@ -23,9 +22,17 @@ Scored = tuple[int, Floats, float]
 
 # Seconds of an evaluation below which tasks may wait in a queue.
 SHORT_S = 0.1
-# Errors of a cluster whose worker ended in the middle of a task; loky's are BrokenProcessPool.
+# Types of errors where a worker ended in the middle of a task: of loky's processes, of dask, and of ray. They are known
+# by name, as importing them loads multiprocessing.
 LOST_WORKER = frozenset(
-    {"KilledWorker", "ActorDiedError", "ActorUnavailableError", "RayActorError", "WorkerCrashedError"}
+    {
+        "BrokenProcessPool",
+        "KilledWorker",
+        "ActorDiedError",
+        "ActorUnavailableError",
+        "RayActorError",
+        "WorkerCrashedError",
+    }
 )
 
 
@@ -202,4 +209,4 @@ def _pickled(score: Score) -> bytes:
 
 
 def _is_lost_worker(error: Exception) -> bool:
-    return isinstance(error, BrokenProcessPool) or type(error).__name__ in LOST_WORKER
+    return any(each.__name__ in LOST_WORKER for each in type(error).__mro__)

@@ -9,7 +9,7 @@ from hypothesis import settings
 
 # The same examples every time: a run fails for the change at hand, not by the luck of the draw. `explore` draws others.
 settings.register_profile("dev", max_examples=10, deadline=None, derandomize=True)
-settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("ci", max_examples=50, deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("explore", max_examples=2000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
@@ -45,7 +45,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if "/benchmarks/" in item.nodeid:
+        if "/benchmarks/" in item.nodeid or "/experiments/" in item.nodeid:
             item.add_marker(pytest.mark.thorough)
 
 

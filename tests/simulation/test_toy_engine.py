@@ -318,7 +318,7 @@ def test_the_command_knows_which_engine_has_which_policy(installed):
     )
     assert [told[0], refused[0], run[0]] == [0, 2, 0]
     shown = "".join(told[1].split())
-    assert "afs-l,toy-fifo;" in shown
+    assert "wfq-operator,toy-fifo;" in shown
     assert "placement,fluid,toy." in shown
     assert "name = 'toy-fifo': it is a policy of toy; the policies of rounds are shockwave" in refused[2]
     assert json.loads(run[1])["engine"] == "rounds"

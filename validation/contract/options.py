@@ -20,7 +20,7 @@ from .formulations import DRAWS
 from .fronts import schaffer_problem
 from .market_draws import MARKETS, planted_market
 from .programs import INTEGER, knapsack, planted
-from .searches import SEARCH
+from .searches import SEARCH, needs_joblib
 from .windows import window
 
 # A gap that makes a backend which holds its log for the hard cases meet one.
@@ -83,6 +83,8 @@ def threads(check: Check, kind: Kind) -> None:
     """More threads, the same optimum."""
     if "threads" not in check.backend.supported_options:
         raise Skip("it cannot use threads, and says so")
+    if kind == SEARCH:
+        needs_joblib()
     problem = sample(check.rng(), kind)
     one, two = (check.solve(problem, threads=each) for each in (1, 2))
     if one.objective is None or two.objective is None:

@@ -42,6 +42,12 @@ class Counted:
         return schaffer(x)
 
 
+def needs_joblib() -> None:
+    """Skip the case if there can be no worker processes."""
+    if find_spec("joblib") is None:
+        raise Skip("joblib is not installed: pip install 'equipoise[distributed]'")
+
+
 def easy(check: Check, kind: str) -> None:
     """Fronts of one or two variables: the most part of the greatest hypervolume, and never more than it."""
     for known in easy_fronts():
@@ -64,8 +70,7 @@ def same_seed(check: Check, kind: str) -> None:
 
 def same_workers(check: Check, kind: str) -> None:
     """One worker and two give the same front, bit by bit."""
-    if find_spec("joblib") is None:
-        raise Skip("joblib is not installed: pip install 'equipoise[distributed]'")
+    needs_joblib()
     for known in easy_fronts()[1:3]:
         _same_fronts(*(_search(check, known.problem, threads=threads) for threads in (1, 2)))
 
@@ -180,15 +185,12 @@ def failing(check: Check, kind: str) -> None:
 
 def lost_worker(check: Check, kind: str) -> None:
     """A vector that ends its worker process counts as infeasible; nothing else is lost."""
-    if find_spec("joblib") is None:
-        raise Skip("joblib is not installed: pip install 'equipoise[distributed]'")
-    starts = {"deadly": [2.5], "good": [1.0]}
-    problem = problem_of(partial(_end_worker, os.getpid()), bounds=(-1.0, 3.0), reference=(4.0, 4.0), starts=starts)
-    result = _search(check, problem, threads=2, evaluations=80)
+    needs_joblib()
+    where: dict[str, Any] = {"bounds": (-1.0, 3.0), "reference": (4.0, 4.0), "starts": {"deadly": [2.5], "good": [1.0]}}
+    result = _search(check, problem_of(partial(_end_worker, os.getpid()), **where), threads=2, evaluations=80)
     if not any("ended its worker" in note for note in result.notes):
         raise Failure(f"no note on the lost worker: {result.notes}")
-    unbroken = schaffer_problem(starts={"deadly": [2.5], "good": [1.0]})  # 2.5 is dominated
-    _same_fronts(result, _search(check, unbroken, evaluations=80))
+    _same_fronts(result, _search(check, problem_of(_all_but_deadly, **where), evaluations=80))
 
 
 def _search(check: Check, problem: SearchProblem, **options: Any) -> Result[ParetoFront]:
@@ -237,6 +239,10 @@ def _raise(error: type[Exception], x: Floats) -> Floats:
     if x[0, 0] == 0.5:
         return np.array([[0.5, 0.5]])
     raise error("evaluate_many", 0, "fails") if error is InvalidInput else error("fails")
+
+
+def _all_but_deadly(x: Floats) -> Floats:
+    return np.asarray(np.where(x == 2.5, np.nan, schaffer(x)))
 
 
 def _end_worker(caller: int, x: Floats) -> Floats:

@@ -662,7 +662,7 @@ def test_names_of_cases_are_unique_and_say_the_kind():
     names = [case.name for case in CASES]
     assert len(names) == len(set(names))
     assert {case.name.removeprefix(f"{case.topic}-") for case in CASES} == {
-        *("LP", "MILP", "LOG", "MILOG", "ScheduleWindow"),
+        *("LP", "MILP", "LOG", "MILOG", "ScheduleWindow", "SearchProblem"),
         *MARKETS,
         *FORMULATIONS,
     }
