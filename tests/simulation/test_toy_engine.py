@@ -271,6 +271,7 @@ def test_an_engine_or_policy_that_is_wrong_is_named(toy):
     assert isinstance(engine.ROW, Engine)
 
 
+@pytest.mark.thorough
 def test_the_command_simulates_draws_and_writes(installed, tmp_path):
     arguments = ["generated:9", "--policy", "toy-fifo:part=0.25", "--gpus", 4, "--rules", "slack=0.5"]
     shown, _ = command(installed, "simulate", *arguments, "--out", tmp_path, "--json", "--per-job")
@@ -301,6 +302,7 @@ def test_the_command_compares_in_processes_of_their_own(installed, tmp_path):
     assert "average JCT s" in shown
 
 
+@pytest.mark.thorough
 def test_an_interrupt_of_the_command_leaves_partial_files(installed, tmp_path):
     arguments = ["generated:9", "--gpus", 4, "--policy", "toy-fifo:interrupt_at=8", "--out", tmp_path]
     _, said = command(installed, "simulate", *arguments, code=130)
@@ -352,6 +354,7 @@ def test_a_row_that_does_not_load_is_left_out_with_a_warning(installed, tmp_path
     ]
 
 
+@pytest.mark.thorough
 def test_an_option_that_two_engines_take_chooses_the_first_unless_one_is_named(installed, tmp_path, monkeypatch):
     (tmp_path / "wide_engine.py").write_text(
         "from dataclasses import replace\nfrom toy_engine import ROW\n"

@@ -94,7 +94,7 @@ class Cdf:
 
         Each takes u, v ~ U(0, 1): the first row with u <= cdf, then, from the value of the row before (for the first
         row, its own) to that of the row, the fraction v of the way, rounded down to a whole number of the unit, at
-        least 1. Source: the generator of PCS (T. N. Le et al., OSDI 2024).
+        least 1. Source: the generator of PCS (A. Bin Faisal et al., OSDI 2024).
         """
         number = as_integer("count", count, minimum=0)
         row = np.searchsorted(self.cdf, rng.random(number), side="left")

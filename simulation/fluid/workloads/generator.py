@@ -141,7 +141,7 @@ def generate_jobs(
     -----
     Size, demand and model are drawn independently; then the demand is cut to the model's table and the cluster. The
     mean gap is mean(size)/(rho M) over the drawn sizes, or an hour over `jobs_per_hour`. Source: the generator of PCS
-    (T. N. Le et al., OSDI 2024).
+    (A. Bin Faisal et al., OSDI 2024).
     """
     chosen = workload if isinstance(workload, Workload) else find_workload(workload)
     count = as_integer("num_jobs", num_jobs, minimum=1)

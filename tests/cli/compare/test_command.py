@@ -185,6 +185,7 @@ def test_as_many_at_once_as_there_are_policies_or_processors(monkeypatch):
     assert 1 <= workers_for(None, 100)[0] <= (os.cpu_count() or 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_interrupt_leaves_the_finished_policies_and_says_so(tmp_path, workers):
     if workers > 1:

@@ -308,6 +308,7 @@ def test_a_written_trace_gives_the_same_result_as_the_generator(tmp_path, capsys
         assert read["makespan_s"] == document(capsys, "generated:8", *arguments)["makespan_s"]
 
 
+@pytest.mark.thorough
 def test_an_interrupt_leaves_the_jobs_that_had_ended(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     out = tmp_path / "out"

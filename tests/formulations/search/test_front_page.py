@@ -275,6 +275,7 @@ def test_all_of_it_is_reached_by_keyboard_and_the_table_sorts(tmp_path):
         assert page.reports == []
 
 
+@pytest.mark.thorough
 def test_without_script_picture_table_and_files_are_there(tmp_path):
     page = front_of().to_html()
     still = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL).replace(

@@ -150,6 +150,7 @@ def test_the_stages_end_at_the_lexicographic_optimum_of_the_levels(problem):
     assert by_levels(problem) == by_stages(problem)
 
 
+@pytest.mark.thorough
 @given(problem=hierarchies(max_jobs=25, max_types=4, max_queues=5))
 def test_the_backends_agree(problem):
     first, second = (solved(problem, backend) for backend in BACKENDS)

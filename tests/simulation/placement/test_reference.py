@@ -387,6 +387,7 @@ def test_random_actions_agree_with_the_reference():
     assert min(shared, moved) > cases() / 4
 
 
+@pytest.mark.thorough
 def test_crowded_cases_try_every_rule_of_gandiva():
     placing, migrating = {f"1.{rule}" for rule in range(1, 7)}, {f"2.{rule}" for rule in range(1, 5)}
     untried = placing | migrating | {"3", "4", "grow", "shrink"}
@@ -399,6 +400,7 @@ def test_crowded_cases_try_every_rule_of_gandiva():
     assert not untried
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["sjf-ffs", "sjf-bsbf"])
 def test_sharing_cases_try_what_they_are_for(name):
     spans, parts, gains = [], [], []

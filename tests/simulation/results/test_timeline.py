@@ -75,6 +75,7 @@ def test_an_interrupted_run_keeps_whole_rounds_alone(at):
     assert len(caught.value.rounds) == at
 
 
+@pytest.mark.thorough
 def test_a_run_that_is_not_recorded_has_the_same_figures():
     whole, bare = run("las"), run("las", record=False)
     timed = {"solve_s", "slowest_solve_s"}
@@ -91,6 +92,7 @@ def test_a_run_that_is_not_recorded_has_the_same_figures():
         run("las", record="no")
 
 
+@pytest.mark.thorough
 def test_simulate_is_simulate_rounds_for_a_policy_of_rounds():
     cluster = Cluster(gpus_by_type={"gpu": 16}, machines=4)
     steps = []

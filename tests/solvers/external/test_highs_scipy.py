@@ -228,6 +228,7 @@ def test_planted_optima(backend, sense):
         assert program.linear_bound(result.duals["row"]) == pytest.approx(best, abs=1e-6)
 
 
+@pytest.mark.thorough
 @both
 @senses
 def test_duals_and_reduced_costs_are_the_change_of_the_optimum(backend, sense):
@@ -390,6 +391,7 @@ def test_a_loose_gap_is_honoured():
     assert absolute.bound - absolute.objective <= 0.5 * loose.objective
 
 
+@pytest.mark.thorough
 def test_a_gap_in_the_programs_own_unit_is_honoured():
     """The objective is far from zero, so a gap relative to it would stop at once."""
     rng = np.random.default_rng(14)
@@ -479,6 +481,7 @@ def test_options_of_highs_are_passed_on_and_checked():
             eq.solve(program, "highs", backend_options={"highs": bad})
 
 
+@pytest.mark.thorough
 def test_a_node_limit_is_a_limit():
     program = knapsack(np.random.default_rng(20), size=100, rows=10)
     for backend, name in (("highs", "mip_max_nodes"), ("scipy", "node_limit")):

@@ -288,6 +288,7 @@ def test_the_master_is_a_linear_program(seed):
     assert all(master.gain(float(worth[s]), table[:, s]) <= 1e-9 for s in range(columns))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_many_different_jobs_are_certified(name):
     """More groups than a sample holds: prices come from the sample first, and most jobs are asked only once more."""

@@ -567,6 +567,7 @@ def test_a_broken_backend_is_caught(broken, case, monkeypatch):
         report.require()
 
 
+@pytest.mark.thorough
 def test_the_same_backend_unbroken_is_not_caught():
     cases = sorted({case for broken, case in CAUGHT if issubclass(broken, Broken)})
     report = check_backend(Broken(), cases=cases).require()

@@ -139,6 +139,7 @@ def test_preemptive_optimum_is_the_longest_load_on_random_tables():
         assert_schedule(times.tolist(), plan, preemptive=True)
 
 
+@pytest.mark.thorough
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1e-9, 1e-3, 1.0, 1e9, 1e60]))
 def test_preemptive_schedules_of_any_floats_are_right_to_the_15th_digit(seed, scale):
     rng = np.random.default_rng(seed)

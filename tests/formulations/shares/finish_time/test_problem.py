@@ -133,6 +133,7 @@ def test_several_types_against_a_bisection_over_linear_programs(seed, types, con
     assert result.bound <= level * (1 + 1e-6)
 
 
+@pytest.mark.thorough
 @settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), prices=st.lists(st.integers(0, 5), min_size=3, max_size=3))
 def test_whatever_the_prices_their_bound_holds(seed, prices):

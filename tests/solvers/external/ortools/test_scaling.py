@@ -13,6 +13,9 @@ from equipoise.solvers.external.ortools.columns import useful_range, whole_colum
 from equipoise.solvers.external.ortools.integrality import whole_at_optimum
 from equipoise.solvers.external.ortools.scaling import MOST_ACTIVITY, scaled_rows, whole_program
 
+# The package itself is not needed, but all of this serves its backend.
+pytestmark = pytest.mark.thorough
+
 INF = math.inf
 TOLERANCE = 1e-6
 
