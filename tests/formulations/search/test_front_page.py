@@ -191,6 +191,7 @@ def selected(page):
     )
 
 
+@pytest.mark.thorough
 def test_an_operator_selects_compares_and_downloads(tmp_path):
     front = front_of(9, OBJECTIVES[:3])
     file = tmp_path / "front.html"
@@ -240,6 +241,7 @@ def test_an_operator_selects_compares_and_downloads(tmp_path):
         assert page.reports == []
 
 
+@pytest.mark.thorough
 def test_all_of_it_is_reached_by_keyboard_and_the_table_sorts(tmp_path):
     front = front_of(9, held_out=False)
     front.to_html(tmp_path / "front.html")
