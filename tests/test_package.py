@@ -232,6 +232,7 @@ print(outer(1), outer.stats.cache_hits.total())
 """
 
 
+@pytest.mark.thorough
 def test_a_change_of_an_inner_loop_compiles_the_outer_one_anew(tmp_path):
     path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
     environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}

@@ -34,6 +34,7 @@ def assert_agree(runs, utilities):
     assert (np.abs(runs.mean_utilities - utilities) <= slack).all(), (runs.mean_utilities, utilities)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", ["decoupled", "joint", "decoupled-deterministic", "joint-deterministic"])
 def test_sampled_means_are_the_plans_expectations(form):
     plan = eq.solve(regime_market(), form=form).require_plan()

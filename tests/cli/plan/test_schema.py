@@ -233,6 +233,7 @@ def test_broken_json_says_where(text, message):
     assert message in str(caught.value)
 
 
+@pytest.mark.thorough
 @given(st.sampled_from(VALUES), st.text())
 def test_json_text_reads_back_as_the_same_document(value, text):
     document = {"value": value, text: text, "rows": [{"a": value}, {"b": text}]}

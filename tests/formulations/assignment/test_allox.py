@@ -77,6 +77,7 @@ def test_as_cheap_as_an_assignment_of_every_place(seed, workers):
     assert result.bound == pytest.approx(result.objective, rel=1e-12)
 
 
+@pytest.mark.thorough
 def test_every_order_of_few_jobs():
     problem = drawn(8, jobs=5, workers=[1, 1])
     best = np.inf

@@ -159,6 +159,7 @@ def test_the_backends_agree(problem):
     assert first.objective == pytest.approx(second.objective, rel=1e-9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(4))
 def test_the_backends_agree_on_more_jobs(seed):
     rng = np.random.default_rng(seed)
@@ -202,6 +203,7 @@ def test_on_one_type_queues_have_the_shares_of_weighted_fair_queues(problem):
             rest[q] -= mine
 
 
+@pytest.mark.thorough
 @given(problem=hierarchies(max_jobs=10))
 def test_with_a_queue_for_each_job_it_is_max_min_fairness_with_water_filling(problem):
     alone = eq.HierarchicalFairness(problem.rates, problem.gang_gpus, problem.gpus, np.arange(problem.num_jobs))

@@ -318,6 +318,7 @@ def look(page: str, folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.thorough
 def test_browser_draws_one_row_per_job(tmp_path: Path) -> None:
     ids = (*HOSTILE, *range(100, 115))
     plan = plan_of(len(ids), ids=ids, seed=4)

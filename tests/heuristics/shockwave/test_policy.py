@@ -63,6 +63,7 @@ def policies():
     return [ShockwavePolicy(rounds=30), ArtifactPolicy(rounds=10)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["shockwave", "shockwave-artifact"])
 def test_a_generated_workload_runs_to_its_end_on_certified_windows(name):
     policy = next(policy for policy in policies() if policy.name == name)

@@ -251,6 +251,7 @@ def test_invariants_under_drawn_actions(setup, data):
     assert_interrupted(caught.value, whole, call)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", [0.1, 0.35, 0.6, 0.8, 0.9])
 @given(setup=setups(), data=st.data())
 @settings(max_examples=10)

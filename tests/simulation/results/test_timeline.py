@@ -25,6 +25,7 @@ def run(policy, **options):
     return simulate_rounds(TRACE, make_policy(policy), gpus=TYPES, profiles=profiles, **options)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("policy", ["las", "gavel"])
 def test_levels_are_the_rounds_and_stretches_the_runs(policy):
     result = run(policy)

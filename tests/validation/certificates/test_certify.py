@@ -257,6 +257,7 @@ def test_an_equilibrium_has_every_property(family):
     assert all(math.isfinite(finding.tolerance) for finding in certificate)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("checker", CHECKERS)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_checker_catches_corrupted_plans(family, checker):

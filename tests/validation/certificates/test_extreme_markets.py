@@ -56,6 +56,7 @@ def usable(problem, *, external=False):
     return [name for name in names if external or not name.startswith("pyomo:")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("edge", EDGES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_backend_agrees_and_every_certificate_holds(kind, edge):

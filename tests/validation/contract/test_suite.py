@@ -48,8 +48,8 @@ def contract_cases():
                 continue
             if not isinstance(case.kind, str) and not reads(backend, case.kind):
                 continue
-            # Special backends run isolated in the same way as highs.
-            long = name == "scipy" or (case.topic == "isolated" and name != "highs")
+            # Backends of this library are held to the contract with all extras.
+            long = name == "scipy" or not backend.classes
             marks = [pytest.mark.thorough] if long else []
             yield pytest.param(name, case.name, marks=marks, id=f"{name}-{case.name}")
 

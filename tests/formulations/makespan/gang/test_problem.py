@@ -287,6 +287,7 @@ def test_what_must_not_matter(data, random, preemptive):
     assert doubled <= 2 * expected if preemptive else doubled == 2 * expected
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("preemptive", [False, True])
 def test_the_same_call_gives_the_same_schedule(preemptive):
     rng = np.random.default_rng(4)

@@ -143,6 +143,7 @@ def test_whatever_the_prices_their_bound_holds(seed, prices):
     assert problem.proved_bound(eq.GpuShares(plain, np.array(prices, dtype=float))) <= best * (1 + 1e-7)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("prices", [[np.nan, 1.0], [-1.0, -2.0], [np.inf, 1.0], [0.0, 0.0], [1e300, 1e-300]])
 def test_prices_that_are_none_prove_no_more_than_is_true(prices):
     problem = drawn(7, jobs=5, types=2)

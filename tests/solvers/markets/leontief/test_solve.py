@@ -109,6 +109,7 @@ def test_the_conditions_of_the_optimum_hold(buyers, resources, rounds):
     assert (np.abs(plan.spending / problem.budgets - 1.0) <= 2 * apart.ravel()).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("hundred", range(4))
 def test_markets_of_all_scales_are_solved(hundred):
     for seed in range(100 * hundred, 100 * hundred + 100):
