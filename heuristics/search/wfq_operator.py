@@ -17,6 +17,7 @@ from ...formulations.search.front_point import FrontPoint
 from ...formulations.search.objective import as_objectives
 from ...formulations.search.wfq_config import WfqConfig
 from ...simulation.fluid.job import FluidJob
+from ...simulation.fluid.policy import FluidRule
 from ...simulation.fluid.rules import FluidRules
 from ...simulation.fluid.speedups import Speedups
 from ...simulation.fluid.state import FluidState
@@ -221,6 +222,11 @@ class WfqOperator:
                 self._search()
         elif (len(self._history) - self._searched) % self.window == 0:
             self._look()
+
+    @property
+    def present_rule(self) -> FluidRule:
+        """Rule of the present configuration, by which `predict_completion` plays it out."""
+        return self._policy.rule
 
     # -- Policy of the fluid engine ------------------------------------------------------------------------------------
 

@@ -25,7 +25,8 @@ class Completion(NamedTuple):
 def predict_completion(state: FluidState, policy: FluidPolicy, job: int) -> Completion:
     """Predict when a job ends, and by when it ends at the latest.
 
-    Compiled loops play the policy out if it has a rule for them; see `play_out` for the plain form.
+    Compiled loops play the policy out if it has a rule for them, or at least a `present_rule`: one that holds while no
+    job arrives. See `play_out` for the plain form.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ def predict_completion(state: FluidState, policy: FluidPolicy, job: int) -> Comp
     found = next((each for each in state.jobs if each.trace_index == job), None)
     if found is None:
         raise InvalidInput("job", job, "no such job has arrived and not ended")
-    rule = getattr(policy, "rule", None)
+    rule = getattr(policy, "rule", None) or getattr(policy, "present_rule", None)
     if rule is None:
         return play_out(state, policy, found)
     # Loading numba takes a second, which the plain form does not need.

@@ -14,7 +14,17 @@ from equipoise.heuristics import make_policy
 from equipoise.heuristics.search import ObservedJob, WfqOperator
 from equipoise.heuristics.search.wfq_operator import observed_trace
 from equipoise.simulation import Trace
-from equipoise.simulation.fluid import FluidRules, Speedups, generate_jobs, simulate_fluid
+from equipoise.simulation.fluid import (
+    Clock,
+    FluidRules,
+    FluidState,
+    Speedups,
+    generate_jobs,
+    predict_completion,
+    simulate_fluid,
+)
+from equipoise.simulation.fluid.job import fluid_jobs
+from equipoise.simulation.fluid.prediction import divide, next_event, play_out
 
 SPEEDUPS = Speedups.builtin()
 TRACE = generate_jobs(np.random.default_rng(0), "training", num_jobs=160, gpus=8)
@@ -101,6 +111,19 @@ def test_a_configuration_set_by_hand_moves_the_jobs_present():
     assert result.end_s.tolist() == [220.0 + (9e3 - 40.0 - 200.0) / 2.0, 120.0, 220.0]
     # The prediction of the second job is FIFO's, that of the third one plays the new configuration out.
     assert result.predicted_end_s[1:].tolist() == [4500.0 + 50.0, 220.0]
+
+
+def test_compiled_loops_predict_under_the_present_configuration():
+    operator, state = WfqOperator(), FluidState(8, Clock(False))
+    for place, job in enumerate(fluid_jobs(TRACE.select(range(40)), Speedups.builtin(), FluidRules())):
+        if place == 20:
+            operator.set_wfq_config(WfqConfig(thresholds=[3600.0, math.inf], weights=["2/3", "1/3"], zeta=0.7))
+        next_event(state, operator, job)
+        divide(state, operator, operator.allocate(state))
+        for each in state.jobs:
+            plain, compiled = play_out(state, operator, each), predict_completion(state, operator, each.trace_index)
+            assert compiled.end_s == pytest.approx(plain.end_s, abs=1e-6)
+            assert math.isnan(compiled.bound_s)
 
 
 def test_the_operator_chooses_by_a_function_and_by_a_preference():
