@@ -85,6 +85,7 @@ def spread(points: Floats, count: int) -> NDArray[np.int64]:
     chosen = list(dict.fromkeys(points.argmin(axis=0).tolist()))[:count]
     nearest = np.min([np.linalg.norm(points - points[row], axis=1) for row in chosen], axis=0)
     while len(chosen) < count:
+        nearest[chosen] = -1.0  # of equal points each is chosen once
         row = int(nearest.argmax())
         chosen.append(row)
         nearest = np.minimum(nearest, np.linalg.norm(points - points[row], axis=1))

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from equipoise.formulations.search.pareto import hypervolume, nondominated, spread
@@ -82,6 +82,7 @@ def test_hypervolume_depends_on_neither_order_nor_units(scores, seed):
 
 
 @given(scores=any_points, count=st.integers(1, 8))
+@example(scores=np.zeros((3, 1)), count=2)
 def test_spread_points_are_the_farthest_from_each_other(scores, count):
     chosen = spread(scores, count)
     assert len(set(chosen.tolist())) == len(chosen) == min(count, len(scores))
