@@ -153,7 +153,7 @@ class Verification:
             return Termination(TerminationReason.NUMERICAL, message=self.fault)
         if self.objective is not None:
             if not self.task.problem.claims_optimality:
-                return limited(TerminationReason.FEASIBLE, self.answer, "with a plan", self.options)
+                return _limited(TerminationReason.FEASIBLE, self.answer, "with a plan", self.options)
             return termination_with_plan(self.answer, self.objective, self.bound, self.gap, self.options)
         termination = termination_without_plan(self.answer, self.options)
         if termination.reason is TerminationReason.INFEASIBLE:
@@ -205,7 +205,7 @@ def termination_with_plan(answer: Answer, objective: float, bound: float, gap: f
         message = answer.message if answer.claim is Claim.SOLVED else ""
         return Termination(TerminationReason.OPTIMAL, message=message)
     left = f"with a plan whose gap is {gap:.2g}" if math.isfinite(gap) else "with a plan, but no bound"
-    return limited(TerminationReason.FEASIBLE, answer, left, options)
+    return _limited(TerminationReason.FEASIBLE, answer, left, options)
 
 
 def termination_without_plan(answer: Answer, options: Options) -> Termination:
@@ -213,10 +213,10 @@ def termination_without_plan(answer: Answer, options: Options) -> Termination:
     if answer.claim in (Claim.INFEASIBLE, Claim.UNBOUNDED, Claim.INFEASIBLE_OR_UNBOUNDED):
         return Termination(TerminationReason[answer.claim.name], message=answer.message)
     left = "before it had a plan; there may be one"
-    return limited(TerminationReason.NO_SOLUTION_FOUND, answer, left, options)
+    return _limited(TerminationReason.NO_SOLUTION_FOUND, answer, left, options)
 
 
-def limited(reason: TerminationReason, answer: Answer, left: str, options: Options) -> Termination:
+def _limited(reason: TerminationReason, answer: Answer, left: str, options: Options) -> Termination:
     """Return a termination that names the limit, the state it left, advice, and the backend's own message."""
     limit = answer.limit or Limit.METHOD
     other = f"it stopped at its limit of {limit.value}", "a higher limit in backend_options may help"

@@ -21,7 +21,7 @@ from ....simulation.fluid import FluidResult, FluidRules, simulate_fluid
 from ....solvers.result import Result
 from ....solvers.solve import solve
 from ..experiment import ExperimentSettings, OnStep
-from .workloads import Case
+from .workloads import Case, generated_case, held_out_case
 
 #: Policies that the paper compares; `srsf` is its Tiresias.
 BASELINES = ("afs", "srsf", "themis", "fifo")
@@ -163,6 +163,35 @@ def compared(
     found |= {name: simulated(case, config) for name, config in chosen.items()}
     steps.add()
     return found, chosen, front
+
+
+def tuned_and_held_out(
+    settings: ExperimentSettings, workload: str, *, gpus: int, times: float, objectives: Sequence[str], error: str
+) -> tuple[Case, list[dict[str, Figures]], list[dict[str, Figures]], dict[str, tuple[list[float], list[float]]]]:
+    """Run baselines and picks on drawn jobs on which the picks are tuned, and on others of the same kind, by seed.
+
+    Returns
+    -------
+    tuple
+        The last case; the figures by seed on the jobs of the search, and on the others; and the curves of the first
+        seed: the front and each policy, by the figure `error` and by JCT over that of AFS.
+    """
+    steps = Steps(settings.on_step, settings.repeats * (len(BASELINES) + 2))
+    seen: list[dict[str, Figures]] = []
+    unseen: list[dict[str, Figures]] = []
+    curves: dict[str, tuple[list[float], list[float]]] = {}
+    for seed in settings.seeds:
+        case = generated_case(settings, workload, gpus=gpus, seed=seed)
+        found, configs, front = compared(case, settings, seed=seed, times=times, steps=steps, objectives=objectives)
+        seen.append(found)
+        other = held_out_case(settings, workload, gpus=gpus, seed=seed)
+        unseen.append({name: simulated(other, configs.get(name, name)) for name in found})
+        steps.add()
+        if not curves:
+            afs_s = found["afs"].jct_s
+            curves["front"] = (front.scores[:, 1].tolist(), (front.scores[:, 0] / afs_s).tolist())
+            curves |= {name: ([getattr(each, error)], [each.jct_s / afs_s]) for name, each in found.items()}
+    return case, seen, unseen, curves
 
 
 def rows_of(case: Case, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -9,8 +9,7 @@ from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Curves
 from .claims import at_least, at_most
 from .paper import cluster_gpus
-from .run import BASELINES, PICKS, Figures, Steps, compared, mean, ratios, rows_of, simulated, spread_columns
-from .workloads import generated_case, held_out_case
+from .run import BASELINES, PICKS, Figures, mean, ratios, rows_of, spread_columns, tuned_and_held_out
 
 #: The picks have at most so many times the mean JCT of AFS.
 TIMES = 1.1
@@ -20,21 +19,9 @@ _OBJECTIVES = ("jct:avg", "pred_error:p99")
 def figure_8(settings: ExperimentSettings) -> ExperimentOutcome:
     """Search for short JCT and small p99 errors on jobs at 4 per hour; run the picks on these jobs and on others."""
     gpus = cluster_gpus(settings)
-    steps = Steps(settings.on_step, settings.repeats * (len(BASELINES) + 2))
-    seen: list[dict[str, Figures]] = []
-    unseen: list[dict[str, Figures]] = []
-    curves: dict[str, tuple[list[float], list[float]]] = {}
-    for seed in settings.seeds:
-        case = generated_case(settings, "continuous", gpus=gpus, seed=seed)
-        found, configs, front = compared(case, settings, seed=seed, times=TIMES, steps=steps, objectives=_OBJECTIVES)
-        seen.append(found)
-        other = held_out_case(settings, "continuous", gpus=gpus, seed=seed)
-        unseen.append({name: simulated(other, configs.get(name, name)) for name in found})
-        steps.add()
-        if not curves:
-            afs_s = found["afs"].jct_s
-            curves["front"] = (front.scores[:, 1].tolist(), (front.scores[:, 0] / afs_s).tolist())
-            curves |= {name: ([each.p99_error_pct], [each.jct_s / afs_s]) for name, each in found.items()}
+    case, seen, unseen, curves = tuned_and_held_out(
+        settings, "continuous", gpus=gpus, times=TIMES, objectives=_OBJECTIVES, error="p99_error_pct"
+    )
     rows: list[dict[str, Any]] = []
     for name in (*BASELINES, *PICKS):
         row: dict[str, Any] = {"policy": name, "jct h": mean(seen, name, "jct_s") / 3600.0}

@@ -9,8 +9,7 @@ from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Bars, Curves
 from .claims import at_most, below
 from .paper import TESTBED_GPUS
-from .run import BASELINES, PICKS, Figures, Steps, compared, mean, ratios, rows_of, simulated, spread_columns
-from .workloads import generated_case, held_out_case
+from .run import BASELINES, PICKS, Figures, mean, ratios, rows_of, spread_columns, tuned_and_held_out
 
 #: The picks have at most so many times the mean JCT of AFS, as the paper says of PCS.
 TIMES = 1.1
@@ -20,21 +19,9 @@ _OBJECTIVES = ("jct:avg", "pred_error:avg")
 def figures_4_to_6(settings: ExperimentSettings) -> ExperimentOutcome:
     """Run the baselines and the three picks on the jobs of the search, and on others of the same kind."""
     gpus = TESTBED_GPUS if settings.gpus is None else settings.gpus
-    steps = Steps(settings.on_step, settings.repeats * (len(BASELINES) + 2))
-    seen: list[dict[str, Figures]] = []
-    unseen: list[dict[str, Figures]] = []
-    curves: dict[str, tuple[list[float], list[float]]] = {}
-    for seed in settings.seeds:
-        case = generated_case(settings, "automl", gpus=gpus, seed=seed)
-        found, configs, front = compared(case, settings, seed=seed, times=TIMES, steps=steps, objectives=_OBJECTIVES)
-        seen.append(found)
-        other = held_out_case(settings, "automl", gpus=gpus, seed=seed)
-        unseen.append({name: simulated(other, configs.get(name, name)) for name in found})
-        steps.add()
-        if not curves:
-            afs_s = found["afs"].jct_s
-            curves["front"] = (front.scores[:, 1].tolist(), (front.scores[:, 0] / afs_s).tolist())
-            curves |= {name: ([each.error_pct], [each.jct_s / afs_s]) for name, each in found.items()}
+    case, seen, unseen, curves = tuned_and_held_out(
+        settings, "automl", gpus=gpus, times=TIMES, objectives=_OBJECTIVES, error="error_pct"
+    )
     rows = [_row(name, seen, unseen) for name in (*BASELINES, *PICKS)]
     errors = {name: [mean(seen, name, f"{part}error_pct") for part in ("", "p90_")] for name in (*BASELINES, *PICKS)}
     plots = (
