@@ -257,4 +257,5 @@ class PairSettings:
         """Return a job of a kind alone on as few machines as possible."""
         gpus, fewest = self.state.gpus, self.state.gpus.fewest_machines(kind.gpus)
         model, count, size, part = kind
-        return Running(index, model, count, count, fewest, fewest, gpus.least_tier(count), size, part)
+        tier, racks = gpus.least_tier(count), gpus.fewest_racks(count)
+        return Running(index, model, count, count, fewest, fewest, tier, size, part, racks)
