@@ -32,8 +32,9 @@ class Kind(NamedTuple):
     @staticmethod
     def of(job: PlacementJob) -> Kind:
         """Return the kind of a running job, or of a waiting one at its full batch."""
-        size, part = (job.batch_size, job.batch_size) if job.run is None else job.run[-2:]
-        return Kind(job.model, job.gang_gpus, size, part)
+        if job.run is None:
+            return Kind(job.model, job.gang_gpus, job.batch_size, job.batch_size)
+        return Kind(job.model, job.gang_gpus, job.run.batch_size, job.run.sub_batch)
 
 
 class Setting(NamedTuple):
