@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +12,43 @@ from numpy.typing import ArrayLike
 from ...formulations.arrays import Floats, Indices
 from ..results.result import SimulationResult
 from .rules import PlacementRules
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TimerLog:
+    """Changes of the delay timers that a policy tuned during a run, in order of time, each of shape (L,).
+
+    `timer_s` is the value that the timer of a tier (0 machine, 1 rack) and a demand in GPUs has from `time_s` on, in
+    seconds, which may be infinite.
+    """
+
+    time_s: Floats
+    tier: Indices
+    demand: Indices
+    timer_s: Floats
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[float, int, int, float]]) -> TimerLog:
+        """Return the log of (time, tier, demand, timer), one row for each change."""
+        time_s, tier, demand, timer_s = zip(*rows, strict=True) if rows else ((), (), (), ())
+        return cls(
+            time_s=np.array(time_s, dtype=np.float64),
+            tier=np.array(tier, dtype=np.int64),
+            demand=np.array(demand, dtype=np.int64),
+            timer_s=np.array(timer_s, dtype=np.float64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.time_s)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas table, one row per change."""
+        import pandas as pd
+
+        return pd.DataFrame({name: getattr(self, name) for name in self.__dataclass_fields__})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -30,6 +68,8 @@ class PlacementResult(SimulationResult):
         Most machines that a job was on at a time, and the highest network tier (0 machine, 1 rack, 2 network).
     preemptions, moves : ndarray of int, shape (N,)
         Stops before the end, and moves to other GPUs.
+    timers : TimerLog or None
+        Changes of the delay timers; None if the policy tunes none.
     """
 
     rules: PlacementRules
@@ -40,6 +80,7 @@ class PlacementResult(SimulationResult):
     tier: Indices
     preemptions: Indices
     moves: Indices
+    timers: TimerLog | None = None
 
     @property
     def waited_s(self) -> Floats:
