@@ -101,17 +101,31 @@ class PlacementResult(SimulationResult):
     def of(self, which: ArrayLike) -> Mapping[str, float]:
         """Return the metrics of a subset of the jobs: those of `SimulationResult.of`, and further ones.
 
-        avg_waited_s (mean time without GPUs between arrival and end), preemptions, moves and restarts (sums), and
-        shared_pct (GPU-seconds on shared GPUs as a share of those run, in percent).
+        avg_waited_s, median_waited_s, p95_waited_s and p99_waited_s (time without GPUs between arrival and end, that
+        is, queueing time); avg_exposed_s, median_exposed_s, p95_exposed_s and p99_exposed_s (communication that
+        computation did not hide); billed_gpu_h (all GPUs of the cluster times makespan, in GPU-hours); preemptions,
+        moves and restarts (sums), and shared_pct (GPU-seconds on shared GPUs as a share of those run, in percent).
         """
         common = super().of(which)
         mask = np.asarray(which)
         ran = float(self.gpu_s[mask].sum())
         return {
             **common,
-            "avg_waited_s": float(self.waited_s[mask].mean()),
+            **_spread("waited_s", self.waited_s[mask]),
+            **_spread("exposed_s", self.exposed_s[mask]),
+            "billed_gpu_h": self.gpus * common["makespan_s"] / 3600.0,
             "preemptions": int(self.preemptions[mask].sum()),
             "moves": int(self.moves[mask].sum()),
             "restarts": int(self.restarts[mask].sum()),
             "shared_pct": 100.0 * float(self.shared_gpu_s[mask].sum()) / ran if ran else 0.0,
         }
+
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """Return the tables of a folder of results, by name; `timers` if the policy tuned any."""
+        return {**super().tables(), **({} if self.timers is None else {"timers": self.timers.to_frame()})}
+
+
+def _spread(name: str, values: Floats) -> dict[str, float]:
+    """Return the mean and percentiles of a quantity of jobs, as metrics."""
+    median, p95, p99 = np.percentile(values, (50.0, 95.0, 99.0)).tolist()
+    return {f"avg_{name}": float(values.mean()), f"median_{name}": median, f"p95_{name}": p95, f"p99_{name}": p99}
