@@ -14,7 +14,7 @@ from ...formulations.checks import LARGEST_INTEGER
 from ...formulations.errors import InvalidInput
 from ..delimited_files import Row, header_names, read_rows, unique_ids
 from ..profiles.table import Profiles
-from .helios import helios_columns, is_helios_header
+from .helios import helios_columns, is_helios_trace
 from .source import TraceSource
 
 _REQUIRED = ("job_id", "submit_time_s", "duration_s", "num_gpus", "model")
@@ -46,7 +46,7 @@ def duration_columns(
     if profiles is not None and models is not None:
         raise InvalidInput("models", type(models).__name__, "must be left out with profiles")
     path = Path(path)
-    if is_helios_header(header_names(path)):
+    if is_helios_trace(path):
         for name, given in (("profiles", profiles), ("models", models)):
             if given is not None:
                 raise InvalidInput(name, type(given).__name__, f"must be left out: {path.name} names no models")
@@ -93,13 +93,13 @@ def is_duration_trace(path: str | Path) -> bool:
     columns = header_names(Path(path))
     # One of the two is enough: the other may be the missing column.
     timed = "total_steps" not in columns and bool(columns & {"duration_s", "submit_time_s"})
-    return timed or is_helios_header(columns)
+    return timed or is_helios_trace(path)
 
 
 def virtual_clusters(path: str | Path) -> list[str]:
     """Return the virtual cluster of each job of a trace of durations: Helios's column vc, otherwise the model."""
     path = Path(path)
-    if is_helios_header(header_names(path)):
+    if is_helios_trace(path):
         return list(helios_columns(path, warn=False)["model"])
     return [row.text("model") for row in read_rows(path, ("model",))]
 

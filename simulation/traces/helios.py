@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Set
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...formulations.errors import InvalidInput
-from ..delimited_files import Row, read_rows, unique_id
+from ..delimited_files import Row, header_names, read_rows, unique_id
 from .source import TraceSource
 
 HELIOS_COLUMNS = (
@@ -44,9 +43,9 @@ class _Job(NamedTuple):
     line: int
 
 
-def is_helios_header(columns: Set[str]) -> bool:
-    """Return whether these columns of a header are those of a Helios trace."""
-    return len(_OWN & columns) >= 2
+def is_helios_trace(path: str | Path) -> bool:
+    """Return whether the file's first line that is not blank is the header of a Helios trace."""
+    return len(_OWN & header_names(Path(path))) >= 2
 
 
 def helios_columns(path: str | Path, *, warn: bool = True) -> dict[str, Any]:
