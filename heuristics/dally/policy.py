@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from heapq import merge
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from ...formulations.checks import as_flag, as_real, store_checked
 from ...formulations.errors import InvalidInput
@@ -48,7 +48,7 @@ def network_sensitivity(job: PlacementJob) -> float:
 
 
 @dataclass(kw_only=True, eq=False)
-class DelayPolicy:
+class DelayPolicy(ABC):
     """Delay scheduling (Dally, Algorithm 1): a job waits for a tight placement, and accepts a wider one after timers.
 
     A subclass states the timers.
@@ -56,7 +56,7 @@ class DelayPolicy:
     Parameters
     ----------
     lease_s : float
-        Seconds after which a job returns its GPUs to be offered anew, positive.
+        Seconds after which a job returns its GPUs to be offered anew; at least two ticks.
     offer_s : float, optional
         Seconds between offers; leases end at offers. By default GPUs are offered at events: arrivals, ends of jobs and
         leases, and when a timer runs out.
@@ -76,16 +76,16 @@ class DelayPolicy:
     knows: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
-        store_checked(self, as_real, "lease_s", above=TICK_S)
+        store_checked(self, as_real, "lease_s", minimum=2 * TICK_S)
         if self.offer_s is not None:
-            store_checked(self, as_real, "offer_s", above=TICK_S)
+            store_checked(self, as_real, "offer_s", minimum=2 * TICK_S)
         store_checked(self, as_flag, "keep")
 
     @abstractmethod
-    def timer_pair(self, demand: int, now_s: float) -> TimerPair:
-        """Return the timers of jobs that ask for so many GPUs."""
+    def timer_s(self, tier: int, demand: int, now_s: float) -> float:
+        """Return the timer of the machine (tier 0) or the rack (1) for jobs that ask for so many GPUs."""
 
-    def note_wait(self, tier: int, demand: int, now_s: float, wait_s: float) -> None:
+    def note_wait(self, tier: int, demand: int, now_s: float, wait_s: float) -> None:  # noqa: B027 - fixed timers ignore it
         """Note the wait of a job that was placed on one machine (tier 0) or on one rack (1)."""
 
     @property
@@ -101,6 +101,8 @@ class DelayPolicy:
         """Forget the jobs of an earlier run."""
         # GPUs as they are after the jobs whose leases end have returned theirs.
         self._gpus = Occupancy(state.cluster)
+        # By demand, the tightest placement on the GPUs that are free now, and its tier.
+        self._tightest: dict[int, tuple[tuple[int, ...], int]] = {}
         self._machine_gpus = state.cluster.gpus_per_machine or state.cluster.gpus
         self._rack_gpus = state.cluster.gpus // (state.cluster.racks or 1)
         self._held: dict[int, tuple[int, ...]] = {}
@@ -113,7 +115,7 @@ class DelayPolicy:
         if not state.step:
             self.clear(state)
         for job in state.ended:
-            self._gpus.remove(job.trace_index, self._held.pop(job.trace_index), state.time_s)
+            self._free(job.trace_index, self._held.pop(job.trace_index), state.time_s)
             del self._since_s[job.trace_index]
         for job in state.arrived:
             self._since_s[job.trace_index] = job.arrival_s
@@ -121,6 +123,18 @@ class DelayPolicy:
         if self.offer_s is None or state.expired or self._is_offer(state.time_s):
             yield from self._offer(state)
         yield from self._wake(state)
+
+    def _free(self, index: int, gpu_ids: tuple[int, ...], now_s: float) -> None:
+        self._gpus.remove(index, gpu_ids, now_s)
+        self._tightest.clear()
+
+    def _find(self, demand: int) -> tuple[tuple[int, ...], int]:
+        """Return the tightest placement on free GPUs, and its tier; there are enough."""
+        if demand not in self._tightest:
+            gpu_ids = self._gpus.find(demand)
+            assert gpu_ids is not None
+            self._tightest[demand] = gpu_ids, self._gpus.span(gpu_ids)[1]
+        return self._tightest[demand]
 
     def _wait(self, job: PlacementJob) -> None:
         """Insert a job into the order of the waiting ones."""
@@ -135,7 +149,7 @@ class DelayPolicy:
         now_s, expired = state.time_s, {job.trace_index: job for job in state.expired}
         turns = []
         for index, job in expired.items():
-            self._gpus.remove(index, self._held[index], now_s)
+            self._free(index, self._held[index], now_s)
             turns.append(Turn(ticks(network_sensitivity(job)), job.gang_gpus, ticks(self._since_s[index]), index))
         accepted: dict[int, tuple[int, ...]] = {}
         for turn in merge(self._waiting, sorted(turns)):
@@ -146,6 +160,7 @@ class DelayPolicy:
             if gpu_ids is not None:
                 accepted[job.trace_index] = gpu_ids
                 self._gpus.add(job.trace_index, gpu_ids, now_s)
+                self._tightest.clear()
         self._waiting = [turn for turn in self._waiting if turn.trace_index not in accepted]
         # The GPUs that one job gives up may be another one's: stops come first.
         for index, job in expired.items():
@@ -164,10 +179,9 @@ class DelayPolicy:
     def _answer(self, job: PlacementJob, expired: bool, now_s: float) -> tuple[int, ...] | None:
         """Return the GPUs that a job accepts; None if it waits."""
         demand, gpus = job.gang_gpus, self._gpus
-        gpu_ids = gpus.find(demand)
-        if gpu_ids is None:
+        if demand > gpus.free_gpus:
             return None
-        tier = gpus.span(gpu_ids)[1]
+        gpu_ids, tier = self._find(demand)
         if expired and self.keep:
             own = self._held[job.trace_index]
             if not any(gpus.jobs_on[gpu] for gpu in own):
@@ -190,8 +204,8 @@ class DelayPolicy:
         """Return the timers of a demand; those of one wider than a machine or a rack are 0."""
         if demand > self._rack_gpus:
             return TimerPair(0.0, 0.0)
-        timers = self.timer_pair(demand, now_s)
-        return TimerPair(0.0, timers.rack_s) if demand > self._machine_gpus else timers
+        machine_s = 0.0 if demand > self._machine_gpus else self.timer_s(MACHINE, demand, now_s)
+        return TimerPair(machine_s, self.timer_s(RACK, demand, now_s))
 
     # -- Times ---------------------------------------------------------------------------------------------------------
 
@@ -208,8 +222,8 @@ class DelayPolicy:
             self._wake_s = math.inf
         due_s = self._next_s(state)
         if due_s < self._wake_s:
-            # Rounding could put it just within the tick in which the engine refuses it.
-            self._wake_s = max(due_s, now_s + 1.001 * TICK_S)
+            # A timer that has become shorter in this call has run out: the engine refuses times within a tick.
+            self._wake_s = max(due_s, now_s + 2 * TICK_S)
             yield Wake(self._wake_s)
 
     def _next_s(self, state: PlacementState) -> float:
@@ -217,7 +231,8 @@ class DelayPolicy:
         if not self._waiting:
             return math.inf
         if self.offer_s is not None:
-            return (math.floor((now_s + TICK_S) / self.offer_s) + 1) * self.offer_s
+            offers = now_s / self.offer_s
+            return ((round(offers) if self._is_offer(now_s) else math.floor(offers)) + 1) * self.offer_s
         found = math.inf
         delay_s: dict[int, float] = {}  # by demand, the timer of the tightest free placement
         for turn in self._waiting if free else ():
@@ -225,9 +240,8 @@ class DelayPolicy:
             if demand > free:
                 continue
             if demand not in delay_s:
-                gpu_ids, timers = self._gpus.find(demand), self._delays(demand, now_s)
-                assert gpu_ids is not None
-                delay_s[demand] = timers.machine_s if self._gpus.span(gpu_ids)[1] == RACK else max(timers)
+                timers = self._delays(demand, now_s)
+                delay_s[demand] = timers.machine_s if self._find(demand)[1] == RACK else max(timers)
             found = min(found, self._since_s[turn.trace_index] + delay_s[demand])
         return found
 
@@ -239,7 +253,7 @@ class DallyPolicy(DelayPolicy):
     Parameters
     ----------
     preset : {"paper", "released"}
-        Settings of the auto-tuner: `TunerSettings.paper` or `TunerSettings.released` for this lease.
+        Settings of the auto-tuner; see `TunerSettings.preset`.
     ddof, floor_s, cap_s, least_wait_s, history_s, empty_s : optional
         Settings in place of the preset's; see `TunerSettings`.
 
@@ -248,11 +262,11 @@ class DallyPolicy(DelayPolicy):
 
     preset: str = "paper"
     ddof: int | None = None
-    floor_s: tuple[float, float] | None = None
-    cap_s: tuple[float, float] | None = None
+    floor_s: Sequence[float] | None = None
+    cap_s: Sequence[float] | None = None
     least_wait_s: float | None = None
     history_s: float | None = None
-    empty_s: tuple[float, float] | None = None
+    empty_s: Sequence[float] | None = None
     name: ClassVar[str] = "dally"
 
     def __post_init__(self) -> None:
@@ -269,9 +283,9 @@ class DallyPolicy(DelayPolicy):
         super().clear(state)
         self._tuner = AutoTuner(self.settings)
 
-    def timer_pair(self, demand: int, now_s: float) -> TimerPair:
-        """Return the timers of the auto-tuner."""
-        return self._tuner.timers(demand, now_s)
+    def timer_s(self, tier: int, demand: int, now_s: float) -> float:
+        """Return the timer of the auto-tuner."""
+        return self._tuner.timer_s(tier, demand, now_s)
 
     def note_wait(self, tier: int, demand: int, now_s: float, wait_s: float) -> None:
         """Record the wait."""
@@ -318,9 +332,9 @@ class DallyManualPolicy(DelayPolicy):
         chosen = DelayTimers.manual() if self.timers is None else as_delay_timers("timers", self.timers)
         self._timers = replace(chosen, **given)
 
-    def timer_pair(self, demand: int, now_s: float) -> TimerPair:
-        """Return the fixed timers."""
-        return self._timers.of(demand)
+    def timer_s(self, tier: int, demand: int, now_s: float) -> float:
+        """Return the fixed timer."""
+        return self._timers.of(demand)[tier]
 
     @property
     def rule(self) -> DelayRule:
@@ -335,9 +349,9 @@ class DallyNoWaitPolicy(DelayPolicy):
 
     name: ClassVar[str] = "dally-nowait"
 
-    def timer_pair(self, demand: int, now_s: float) -> TimerPair:
-        """Return timers of 0."""
-        return TimerPair(0.0, 0.0)
+    def timer_s(self, tier: int, demand: int, now_s: float) -> float:
+        """Return 0."""
+        return 0.0
 
 
 @dataclass(kw_only=True, eq=False)
@@ -346,9 +360,9 @@ class DallyConsolidatedPolicy(DelayPolicy):
 
     name: ClassVar[str] = "dally-consolidated"
 
-    def timer_pair(self, demand: int, now_s: float) -> TimerPair:
-        """Return infinite timers."""
-        return TimerPair(math.inf, math.inf)
+    def timer_s(self, tier: int, demand: int, now_s: float) -> float:
+        """Return infinity."""
+        return math.inf
 
     @property
     def rule(self) -> DelayRule:
