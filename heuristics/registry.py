@@ -110,6 +110,10 @@ _PLACEMENT = (
         ".placement.gandiva",
         "GandivaPolicy",
     ),
+    ("dally", "delay scheduling by network sensitivity, with tuned timers", ".dally.policy", "DallyPolicy"),
+    ("dally-manual", "Dally with fixed timers of 12 h and 24 h", ".dally.policy", "DallyManualPolicy"),
+    ("dally-nowait", "Dally with timers of 0", ".dally.policy", "DallyNoWaitPolicy"),
+    ("dally-consolidated", "Dally with infinite timers", ".dally.policy", "DallyConsolidatedPolicy"),
     ("pollux", "largest power mean of the speedups of elastic jobs", ".placement.elastic", "PolluxPolicy"),
     ("sia", "Sia's integer program over elastic jobs", ".placement.elastic", "SiaPolicy"),
 )

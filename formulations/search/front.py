@@ -16,6 +16,7 @@ from ..arrays import Floats
 from ..checks import as_real, as_reals
 from ..errors import InvalidInput
 from ..files import written
+from .delay_timers import DelayTimers
 from .front_page import front_page
 from .front_picture import front_picture
 from .front_point import FrontPoint
@@ -31,7 +32,7 @@ NAMED_PICKS = {"jct": "jct", "pred": "pred_error", "balanced": ""}
 
 
 #: Readers of configurations in files, by type; a mapping is kept as it is.
-CONFIGURATIONS = {"WfqConfig": WfqConfig.from_json}
+CONFIGURATIONS = {"WfqConfig": WfqConfig.from_json, "DelayTimers": DelayTimers.from_json}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,7 +11,6 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from numbers import Rational
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -22,6 +21,7 @@ from ..arrays import Floats
 from ..checks import as_real, as_reals, refuse, store_checked
 from ..errors import InvalidInput
 from ..files import written
+from .configuration_text import file_text, json_object
 
 # Weights that are rounded to three decimals add up to 1 within this.
 _SUM_SLACK = Fraction(1, 1000)
@@ -178,12 +178,7 @@ class WfqConfig:
         InvalidInput
             If the text is no JSON of one of these forms, or a value is out of range.
         """
-        try:
-            content = json.loads(text)
-        except (TypeError, json.JSONDecodeError) as error:
-            raise InvalidInput("text", text[:40] if isinstance(text, str) else text, f"is no JSON ({error})") from None
-        if not isinstance(content, dict):
-            raise InvalidInput("text", type(content).__name__, "must be an object of JSON")
+        content = json_object(text)
         names = ("class_thresholds", "class_rates", "clip_demand_factor", "delta")
         if names[0] not in content:
             names = ("thresholds", "weights", "zeta", "delta")
@@ -198,12 +193,7 @@ class WfqConfig:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> WfqConfig:
         """Read a file in either form of `from_json`."""
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) and error.strerror else "is not a text file in UTF-8"
-            raise InvalidInput("path", str(path), why) from None
-        return cls.from_json(text)
+        return cls.from_json(file_text(path))
 
 
 def thresholds_of(sizes_s: ArrayLike, *, variation: float, rule: str = "exact") -> tuple[float, ...]:

@@ -112,8 +112,9 @@ class Execution:
 
     def _save(self, job: PlacementJob, gpu_ids: tuple[int, ...]) -> None:
         """Note until when a stopped job saves its state."""
-        if self.rules.checkpoint_s:
-            job._ready_s = self.state.time_s + self.rules.checkpoint_s
+        checkpoint_s = self.rules.checkpoint_s + self.rules.checkpoint_s_per_gpu * len(gpu_ids)
+        if checkpoint_s:
+            job._ready_s = self.state.time_s + checkpoint_s
             for gpu in gpu_ids:
                 self._ready_s[gpu] = max(job._ready_s, self._ready_s.get(gpu, 0.0))
 

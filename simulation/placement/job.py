@@ -84,6 +84,12 @@ class PlacementJob:
         return self.run_s + self._running_s()
 
     @property
+    def computed_s(self) -> float:
+        """Part of `attained_s` in which communication was not exposed: the time spent on computation."""
+        running_s = self._running_s()
+        return (self.run_s + running_s) - (self.exposed_s + running_s * self._exposed)
+
+    @property
     def attained_gpu_s(self) -> float:
         """Attained service: GPU-seconds of progress so far, without restarts."""
         return self.run_gpu_s + self._running_s() * len(self.gpu_ids)

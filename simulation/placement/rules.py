@@ -18,6 +18,8 @@ class PlacementRules:
     checkpoint_s : float
         Seconds that a stopped job needs to save its state. A job that starts on its GPUs meanwhile makes no progress
         until then, nor does the stopped job elsewhere.
+    checkpoint_s_per_gpu : float
+        Further seconds of this for each GPU that the job held.
     restart_s : float
         Seconds without progress at each start of a job but its first, and at each move.
     most_steps : int
@@ -31,9 +33,10 @@ class PlacementRules:
 
     jobs_per_gpu: int = 1
     checkpoint_s: float = 0.0
+    checkpoint_s_per_gpu: float = 0.0
     restart_s: float = 0.0
     most_steps: int = 100_000_000
 
     def __post_init__(self) -> None:
         store_checked(self, as_integer, "jobs_per_gpu", "most_steps", minimum=1)
-        store_checked(self, as_real, "checkpoint_s", "restart_s", minimum=0.0)
+        store_checked(self, as_real, "checkpoint_s", "checkpoint_s_per_gpu", "restart_s", minimum=0.0)

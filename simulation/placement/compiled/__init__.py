@@ -1,0 +1,1 @@
+"""Compiled form of the placement engine, for the policies of Dally."""
