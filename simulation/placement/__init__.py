@@ -18,7 +18,7 @@ from .occupancy import PLACEMENTS, Occupancy
 from .pictures.pair_ratios import pair_ratio_picture
 from .pictures.throughput import throughput_picture
 from .policy import PlacementPolicy, PlacementState
-from .result import PlacementResult
+from .result import PlacementResult, TimerLog
 from .rules import PlacementRules
 from .speeds import DurationSpeeds, ProfileSpeeds, Running, Speeds
 from .ticks import TICK_S, ticks
@@ -60,6 +60,7 @@ __all__ = [
     "Stop",
     "TimeModel",
     "TimeModelFit",
+    "TimerLog",
     "Wake",
     "draw_cluster_jobs",
     "draw_models",
