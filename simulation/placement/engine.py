@@ -275,7 +275,6 @@ class _Run:
     def result(self) -> PlacementResult:
         """Return the result up to the last call; jobs that run hold their GPUs up to it."""
         jobs, now_s = self.jobs, self.state.time_s
-        timer_log = getattr(self.policy, "timer_log", None)
 
         def column(name: str, kind: type = float) -> Any:
             return np.array([getattr(job, name) for job in jobs], dtype=kind)
@@ -312,7 +311,7 @@ class _Run:
             tier=self.execution.tiers.copy(),
             preemptions=column("preemptions", int),
             moves=column("moves", int),
-            timers=None if timer_log is None else TimerLog.of(timer_log),
+            timers=TimerLog.of(timers) if (timers := getattr(self.policy, "timer_log", None)) is not None else None,
         )
 
 
