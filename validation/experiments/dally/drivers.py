@@ -124,5 +124,6 @@ def driver_claims(rows: Sequence[Mapping[str, Any]]) -> tuple[PaperClaim, ...]:
         at_most("under static penalties all variants of Dally are within 25% of each other",
                 {f"{kind} {policy}": by["static penalties", kind][f"{policy} over dally"]
                  for kind in kinds for policy in VARIANTS[1:]}, 1.25),
-        below("without leases dally-nowait's makespan is above that of Tiresias", pairs(none, "tiresias", "dally-nowait")),
+        below("without leases dally-nowait's makespan is above that of Tiresias",
+              pairs(none, "tiresias", "dally-nowait")),
     )  # fmt: skip

@@ -98,7 +98,8 @@ def model_claims(
     levels = {name: len(set(np.round(each.share, 9).tolist())) for name, each in along.items()}
     larger, smaller = max(exposed_d.values()), min(exposed_d.values())
     return (
-        at_most("penalties give all models the same share of communication at a tier: the difference", spread(_PENALTIES), 0.0),
+        at_most("penalties give all models the same share of communication at a tier: the difference",
+                spread(_PENALTIES), 0.0),
         at_least("under the model they differ: by so much of the run time at some tier",
                  {"largest": max(spread(_MODEL).values())}, 0.1),
         at_least("the communication of a job changes with its placement: different shares along its run", levels, 2),

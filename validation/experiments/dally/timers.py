@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ....heuristics.dally.auto_tuner import TunerSettings
 from ....simulation.placement import TimerLog
 from ..claims import below
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
@@ -111,9 +112,9 @@ def slow_job(figures: CaseFigures) -> int:
 
 
 def timer_at(log: TimerLog, tier: int, demand: int, times_s: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the timer of a tier and a demand at some times; nan before its first change."""
+    """Return the timer of a tier and a demand at some times; before its first change it is that of an empty list."""
     own = (log.tier == tier) & (log.demand == demand)
-    values = np.append(np.nan, log.timer_s[own])
+    values = np.append(TunerSettings().empty_s[tier], log.timer_s[own])
     return np.asarray(values[np.searchsorted(log.time_s[own], times_s, side="right")])
 
 
@@ -127,7 +128,7 @@ def timers_of_slow_job(figures: CaseFigures) -> tuple[np.ndarray[Any, Any], tupl
 
 def mean_timers_s(figures: CaseFigures) -> tuple[float, ...]:
     """Return the timers of a machine and of a rack, on average over the stay of the slow job."""
-    return tuple(float(np.nanmean(each)) for each in timers_of_slow_job(figures)[1])
+    return tuple(float(np.mean(each)) for each in timers_of_slow_job(figures)[1])
 
 
 def _plots(results: Mapping[Setting, Sequence[CaseFigures]]) -> tuple[Curves, ...]:
