@@ -31,8 +31,11 @@ from .workload import (
     is_drawn,
     is_elastic,
     is_generated,
+    is_published,
+    published_jobs,
     sampled_jobs,
     with_models,
+    with_published_models,
 )
 
 #: The name of the profiles where a trace of durations comes without others.
@@ -127,6 +130,8 @@ def read_config(
     file, options = file_and_options(trace, speedups is not None, models is not None)
     if speedups is not None and is_elastic(trace):
         found = elastic_jobs(trace, jobs, widest, seed, speedups)
+    elif models is None and is_published(trace) and "--speeds" in find_engine(engine).options:
+        found, profiles_name = published_jobs(trace, jobs, widest, seed), profiles or OWN_PROFILES
     elif models is not None and is_drawn(trace):
         if is_generated(trace):
             found = drawn_jobs(trace, jobs, widest, seed, models.table)
@@ -145,6 +150,8 @@ def read_config(
             if profiles is None or models:
                 known, profiles_name = of_durations, OWN_PROFILES
         found = in_order(chosen_jobs(found, file, options), sort)
+        if models is None and "--speeds" in find_engine(engine).options:
+            found = with_published_models(found, file, seed)
     else:
         found = in_order(chosen_jobs(read_trace(file), file, options), sort)
         if profiles is None and all((Path(file).parent / name).is_file() for name in PROFILE_FILES):
