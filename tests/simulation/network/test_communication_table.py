@@ -77,7 +77,7 @@ def test_malformed_files_are_refused_by_line(tmp_path, lines, message):
         (lambda: TABLE.ratio("VGG11", 8, -1), "tier"),
         (lambda: TABLE.ratio("VGG11", 0, 0), "gpus"),
         (lambda: CommunicationTable([]), "rows"),
-        (lambda: CommunicationTable(["VGG11"]), "rows"),
+        (lambda: CommunicationTable("VGG11"), "rows"),
         (lambda: CommunicationTable([TABLE.rows[0]] * 2), "model"),
         (
             lambda: CommunicationRow(model=3, machine=0, rack=0, network=0, gradient_mb=1, layers=1, skew=1),
