@@ -1,6 +1,7 @@
 """Speeds by the network in the placement engine: work, rates, exposed time, tiers, and bad input."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -147,6 +148,29 @@ def test_times_of_an_iteration_by_tier():
     assert found[0] is None
     assert found[1] is not None
     assert found[2] is None
+
+
+def test_sources_are_never_mixed():
+    changed = CommunicationTable([replace(row, rack=77.0, network=99.0) for row in TABLE.rows])
+    for tier in range(3):
+        found = placement_at(tier, "ResNet18", 4, SMALL)
+        modelled = [AllReduceSpeeds(None, table, cluster=SMALL).ratio(found) for table in (TABLE, changed)]
+        assert modelled[0] == modelled[1] < 77.0
+        assert TableSpeeds(changed, cluster=SMALL).ratio(found) != TableSpeeds(cluster=SMALL).ratio(found) or tier == 0
+
+
+def test_the_all_reduce_model_is_read_with_measurements(tmp_path):
+    link = {"topology": "ring", "bandwidth_gb_s": 10, "latency_ns": 100}
+    (tmp_path / "own.csv").write_text("model,machine,rack,network,gradient_mb,layers,skew\nnet,0.5,1,2,30,4,0.3\n")
+    path = tmp_path / "network.json"
+    path.write_text(json.dumps({**dict.fromkeys(("machine", "rack", "network"), link), "table": "own.csv"}))
+    found = AllReduceSpeeds.read(path, cluster=PAPER)
+    assert list(found.models) == ["net"]
+    assert found.ratio(found.alone("net", 8)) == pytest.approx(0.5)
+    assert found.network.dimensions[0].bandwidth_gb_s == 10
+    path.write_text(json.dumps({**dict.fromkeys(("machine", "rack", "network"), link), "table": 3}))
+    with pytest.raises(InvalidInput, match="table = 3: must be the path of a CSV file"):
+        AllReduceSpeeds.read(path, cluster=PAPER)
 
 
 def test_a_network_of_another_cluster_is_refused():
