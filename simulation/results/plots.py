@@ -80,7 +80,7 @@ def jobs_left_picture(
     left = {name: jobs_left(result, limit) for name, result in results.items()}
     many = len(results) > 1
     high = 150 if many else 62
-    most = max(1.0, *(float(number.max()) for _, number in left.values()))
+    most = max([1.0, *(float(number.max()) for _, number in left.values())])
     frame = Frame(left=46, top=26, width=width - 56, height=high, x_limit=limit, y_limit=most)
     unit, seconds = time_unit(limit)
     parts = [text(46, 15, "Jobs left"), *frame.x_axis(unit, unit=seconds), *frame.y_axis("{:,.6g}")]

@@ -17,6 +17,8 @@ _LEFT, _TOP, _HEIGHT, _RIGHT, _GAP = 46, 26, 110, 10, 66
 _PANELS = ("Timer of a machine", "Timer of a rack")
 # A line of more changes is drawn through so many of them.
 _MOST_STEPS = 400
+# Space above the highest timer, as a share of its height.
+_MARGIN = 0.06
 
 
 def timers_picture(
@@ -65,7 +67,7 @@ def timers_picture(
             width=width - _LEFT - _RIGHT,
             height=_HEIGHT,
             x_limit=end_s,
-            y_limit=most / upward_s or 1.0,
+            y_limit=most / upward_s * (1.0 + _MARGIN) or 1.0,
         )
         parts += [text(_LEFT, frame.top - 11, f"{title}, {upward}"), *frame.x_axis(across, unit=across_s)]
         parts += frame.y_axis()
