@@ -1,0 +1,208 @@
+"""Compiled pass of offers: delay scheduling, as `DelayPolicy` of `heuristics.dally.policy` decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....formulations.compiled import compiled
+from .arrays import ACCEPTED, DUE
+from .gpu_kernels import choose, free_tier, release, take
+from .job_kernels import progress_s, stop
+from .order_kernels import insert, place_of, precedes
+from .tuner_kernels import note_wait, refresh
+
+_TICKS_PER_S, _TICK_S = 2.0**20, 2.0**-20
+# Answers of a job whose lease ends.
+_NONE, _ELSEWHERE, _KEEPS = range(3)
+
+
+@compiled(error_model="numpy")
+def take_turn(state: Any, job: Any, turn: Any) -> None:
+    """Set a job's place in the order of offers."""
+    running_s, turn.held = 0.0, 0
+    if job.runs:
+        running_s, turn.held = progress_s(job, state.now), job.gang
+    attained_s = job.run_s + running_s
+    computed_s = attained_s - (job.exposed_s + running_s * job.exposed)
+    turn.sensitivity = np.rint(computed_s / attained_s * _TICKS_PER_S) if attained_s > 0.0 else 0.0
+    turn.since = np.rint(turn.since_s * _TICKS_PER_S)
+
+
+@compiled(error_model="numpy")
+def wait(state: Any, jobs: Any, queue: Any, index: int, since_s: float) -> None:
+    """Insert a job into the order of the waiting ones."""
+    turn, group = queue.turns[index], queue.groups[jobs[index].group]
+    turn.since_s = since_s
+    take_turn(state, jobs[index], turn)
+    insert(queue.order, queue.turns, group.first, group.count, index)
+    group.count += 1
+    if since_s < group.oldest_s:
+        group.oldest_s = since_s
+
+
+@compiled(error_model="numpy")
+def oldest_s(queue: Any, group: Any) -> float:
+    """Return the earliest time since which a job of a group waits; infinity if none waits."""
+    if np.isnan(group.oldest_s):
+        group.oldest_s = np.inf
+        for place in range(group.first, group.first + group.count):
+            group.oldest_s = min(group.oldest_s, queue.turns[queue.order[place]].since_s)
+    return float(group.oldest_s)
+
+
+@compiled(error_model="numpy")
+def accepts(state: Any, group: Any, tier: int, since_s: float) -> bool:
+    """Return whether a job that waits since a time accepts GPUs of a tier."""
+    delay_s = group.machine_s if tier == 1 else max(group.machine_s, group.rack_s)
+    return bool(tier == 0 or (state.now - since_s) + _TICK_S >= delay_s)
+
+
+@compiled(error_model="numpy")
+def next_place(state: Any, queue: Any, group: Any) -> int:
+    """Return the place of the next job of a group to be asked; the end of the group if there is none.
+
+    Jobs that would not accept the GPUs that are free are left out: the GPUs only become fewer during a pass. But where
+    timers are to be refreshed, the first job asked refreshes them.
+    """
+    tier = free_tier(state, group.demand)
+    if tier < 3 and (tier == 0 or group.stale):
+        return int(group.cursor)
+    if tier < 3 and accepts(state, group, tier, oldest_s(queue, group)):
+        while group.cursor < group.count:
+            index = queue.order[group.first + group.cursor]
+            if accepts(state, group, tier, queue.turns[index].since_s):
+                return int(group.cursor)
+            group.cursor += 1
+    return int(group.count)
+
+
+@compiled(error_model="numpy")
+def accept(state: Any, queue: Any, gpus: Any, job: Any, index: int) -> None:
+    """Note that a job accepts the chosen GPUs."""
+    take(state, gpus, job)
+    queue.lists[ACCEPTED, state.accepted] = index
+    state.accepted += 1
+
+
+@compiled(error_model="numpy")
+def ask_expired(state: Any, jobs: Any, queue: Any, gpus: Any, tuner: Any, index: int) -> None:
+    """Offer GPUs to a job whose lease ends."""
+    job = jobs[index]
+    group, tier, end = queue.groups[job.group], free_tier(state, job.gang), job.first + job.gang
+    if tier == 3:
+        return
+    unused = state.keep != 0
+    for place in range(job.first, end):
+        unused = unused and gpus.gpus[gpus.held[place].gpu].used == 0
+    if not unused:
+        if tier > 0 and group.stale:
+            refresh(state, tuner, queue.groups, job.group)
+        # Its wait begins now.
+        if not accepts(state, group, tier, state.now):
+            return
+        if tier < 2:
+            note_wait(state, tuner, group, 2 * job.group + tier, 0.0)
+            # Under other timers the jobs of its group that come after it are asked anew.
+            group.cursor = place_of(queue.order, queue.turns, group.first, group.count, index)
+    if unused and tier >= job.tier:
+        for place in range(job.first, end):
+            gpus.held[place].chosen = gpus.held[place].gpu
+    else:
+        choose(state, gpus, job)
+    accept(state, queue, gpus, job, index)
+    job.answer = _KEEPS
+    for place in range(job.first, end):
+        if gpus.held[place].chosen != gpus.held[place].gpu:
+            job.answer = _ELSEWHERE
+
+
+@compiled(error_model="numpy")
+def ask_waiting(state: Any, jobs: Any, queue: Any, gpus: Any, tuner: Any, number: int, place: int) -> None:
+    """Offer GPUs to the waiting job at a place of a group."""
+    group = queue.groups[number]
+    index = queue.order[group.first + place]
+    tier, since_s = free_tier(state, group.demand), queue.turns[index].since_s
+    if tier > 0 and group.stale:
+        refresh(state, tuner, queue.groups, number)
+    if not accepts(state, group, tier, since_s):
+        group.cursor = place + 1
+        return
+    if tier < 2:
+        note_wait(state, tuner, group, 2 * number + tier, state.now - since_s)
+    choose(state, gpus, jobs[index])
+    accept(state, queue, gpus, jobs[index], index)
+    group.count -= 1
+    for each in range(group.first + place, group.first + group.count):
+        queue.order[each] = queue.order[each + 1]
+    if since_s == group.oldest_s:
+        group.oldest_s = np.nan
+
+
+@compiled(error_model="numpy")
+def offer(state: Any, jobs: Any, queue: Any, gpus: Any, tuner: Any, log: Any, expired: int) -> None:
+    """Offer the free GPUs to the waiting jobs and to those whose leases end, in order, and stop those that lose theirs."""
+    groups, turns, order = queue.groups, queue.turns, queue.order
+    for number in range(len(groups)):
+        groups[number].cursor, groups[number].stale = 0, 1
+    for count in range(expired):
+        index = queue.lists[DUE, count]
+        job = jobs[index]
+        job.answer = _NONE
+        release(state, gpus, job)
+        take_turn(state, job, turns[index])
+        insert(order, turns, len(turns), count, index)
+    asked = 0
+    while state.free > 0:
+        # Constants would have types of their own, for which numba compiles functions again.
+        chosen, number, place = np.int64(-1), np.int64(-1), np.int64(-1)
+        if asked < expired:
+            chosen = order[len(turns) + asked]
+        for each in range(len(groups)):
+            if groups[each].demand > state.free:
+                break
+            if groups[each].cursor < groups[each].count:
+                at = next_place(state, queue, groups[each])
+                if at < groups[each].count:
+                    index = order[groups[each].first + at]
+                    if chosen < 0 or precedes(turns, index, chosen):
+                        chosen, number, place = index, each, at
+        if chosen < 0:
+            break
+        if number >= 0:
+            ask_waiting(state, jobs, queue, gpus, tuner, number, place)
+        else:
+            ask_expired(state, jobs, queue, gpus, tuner, chosen)
+            asked += 1
+    for count in range(expired):
+        index = queue.lists[DUE, count]
+        if jobs[index].answer != _KEEPS:
+            stop(state, jobs, gpus, log, index)
+            if jobs[index].answer == _NONE:
+                wait(state, jobs, queue, index, state.now)
+
+
+@compiled(error_model="numpy")
+def timer_call_s(state: Any, queue: Any, tuner: Any) -> float:
+    """Return when a timer lets a waiting job accept GPUs that are free; infinity if none does."""
+    groups, found = queue.groups, np.inf
+    while True:
+        # Timers are refreshed in the order of the jobs, which is that of their log.
+        first, number = np.int64(-1), np.int64(-1)
+        for each in range(len(groups)):
+            group = groups[each]
+            if group.demand <= state.free and group.count > 0 and group.stale:
+                index = queue.order[group.first]
+                if first < 0 or precedes(queue.turns, index, first):
+                    first, number = index, each
+        if first < 0:
+            break
+        refresh(state, tuner, groups, number)
+    for each in range(len(groups)):
+        group = groups[each]
+        if group.demand <= state.free and group.count > 0:
+            on_rack = free_tier(state, group.demand) == 1
+            delay_s = group.machine_s if on_rack else max(group.machine_s, group.rack_s)
+            found = min(found, oldest_s(queue, group) + delay_s)
+    return found
