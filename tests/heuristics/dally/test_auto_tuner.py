@@ -165,7 +165,7 @@ def test_settings_out_of_range_are_refused(settings, why):
 def test_presets_are_refused_by_name():
     with pytest.raises(InvalidInput, match="preset = 'artifact': must be one of paper, released"):
         TunerSettings.preset("artifact")
-    with pytest.raises(InvalidInput, match="history_s = 3600.0: at least 43200"):
+    with pytest.raises(InvalidInput, match=r"history_s = 3600\.0: at least 43200"):
         TunerSettings.preset("released", history_s=3600.0)
-    with pytest.raises(InvalidInput, match="lease_s = 0.0: must be greater than 0"):
+    with pytest.raises(InvalidInput, match=r"lease_s = 0\.0: must be greater than 0"):
         TunerSettings.preset("released", lease_s=0.0)

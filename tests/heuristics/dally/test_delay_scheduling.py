@@ -1,6 +1,7 @@
 """Delay scheduling step by step (Algorithm 1), the order of offers, leases, and offers every so many seconds."""
 
 import math
+from itertools import pairwise
 
 import pytest
 from dally_cases import AGES, CLUSTER, TierSpeeds, play, rows
@@ -108,8 +109,8 @@ def test_a_job_that_needs_more_gpus_than_are_left_does_not_hold_back_the_jobs_be
 
 
 def test_a_preempted_job_waits_for_each_timer_from_its_latest_loss():
-    # At 50 jobs 2 and 4 leave one GPU in each of the machines 1 and 2. Job 5 arrives at 350, too early to take these two
-    # GPUs (its wait is 50 s at 400), and takes the machine that job 0 returns at 400. Job 0 waits for 100 s from then.
+    # At 50 jobs 2 and 4 leave one GPU in each of two machines. Job 5 arrives at 350: by 400 it has not waited for long
+    # enough to take these, and takes the machine that job 0 returns. Job 0 waits for 100 s from then.
     jobs = [(2, 0, 1000), (1, 0, 5000), (1, 0, 50), (1, 0, 5000), (1, 0, 50), (2, 350, 5000)]
     cluster = Cluster(gpus_by_type={"gpu": 6}, gpus_per_machine=2)
     found = play(jobs, manual(100.0, 200.0, lease_s=400.0), cluster=cluster)
@@ -142,7 +143,8 @@ def test_the_sensitivity_is_that_of_the_whole_run_time_so_far():
 
     class Watched(DallyNoWaitPolicy):
         def decide(self, state):
-            seen.update({state.time_s: network_sensitivity(state.jobs[4]) for _ in [0] if 4 in state.jobs})
+            if 4 in state.jobs:
+                seen[state.time_s] = network_sensitivity(state.jobs[4])
             yield from super().decide(state)
 
     jobs = [(1, 0, 1), (1, 0, 5000), (1, 0, 1), (1, 0, 9), (2, 0.5, 50)]
@@ -269,7 +271,7 @@ def test_offers_keep_to_their_times_for_years(offer_s):
     offers = [start / offer_s for start in starts]
     assert offers == pytest.approx([round(each) for each in offers], abs=1e-6 / offer_s)
     assert 0.0 <= starts[0] - first <= offer_s
-    assert [round(b) - round(a) for a, b in zip(offers, offers[1:], strict=False)] == [3, 3]
+    assert [round(b) - round(a) for a, b in pairwise(offers)] == [3, 3]
 
 
 def test_the_policy_serves_one_run_after_another():
