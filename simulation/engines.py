@@ -129,7 +129,16 @@ _OWN = (
             ("preemptions", "preemptions"),
             ("shared_gpu_s", "shared GPU s"),
         ),
-        options=("--machines", "--gpus-per-machine", "--racks", "--speeds", "--models", "--slowdown", "--interference"),
+        options=(
+            "--machines",
+            "--gpus-per-machine",
+            "--racks",
+            "--speeds",
+            "--models",
+            "--slowdown",
+            "--network",
+            "--interference",
+        ),
     ),
     Engine(
         name="fluid",

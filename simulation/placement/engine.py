@@ -23,7 +23,7 @@ from .execution import ARRIVAL, END, LEASE, WAKE, Event, Execution
 from .interference import ConstantInterference, Interference, SharedSpeeds
 from .job import PlacementJob
 from .policy import PlacementPolicy, PlacementState
-from .result import PlacementResult
+from .result import PlacementResult, TimerLog
 from .rules import PlacementRules
 from .speeds import ProfileSpeeds, Running, Speeds
 from .ticks import TICK_S
@@ -158,7 +158,8 @@ class _Run:
                 why = f"job {trace.job_id[index]!r} is wider than the cluster of {gpus.cluster.gpus} GPUs"
                 raise InvalidInput("gang_gpus", gang, why, index=index)
             fewest = gpus.fewest_machines(gang)
-            alone = Running(index, model, gang, gang, fewest, fewest, gpus.least_tier(gang), size, size)
+            tier, racks = gpus.least_tier(gang), gpus.fewest_racks(gang)
+            alone = Running(index, model, gang, gang, fewest, fewest, tier, size, size, racks)
             jobs.append(PlacementJob(self.state, trace, index, float(work[index]), self.execution.rate_of(alone)))
         return jobs
 
@@ -299,6 +300,7 @@ class _Run:
             tier=self.execution.tiers.copy(),
             preemptions=column("preemptions", int),
             moves=column("moves", int),
+            timers=TimerLog.of(timers) if (timers := getattr(self.policy, "timer_log", None)) is not None else None,
         )
 
 

@@ -45,6 +45,10 @@ class Occupancy:
         """Return the least number of machines that hold so many GPUs."""
         return -(-gpus // self._size)
 
+    def fewest_racks(self, gpus: int) -> int:
+        """Return the least number of racks that hold so many GPUs."""
+        return -(-gpus // (self._size * self._per_rack))
+
     def least_tier(self, gpus: int) -> int:
         """Return the least network tier that so many GPUs span; see `Cluster.tier`."""
         return 0 if gpus <= self._size else 1 if gpus <= self._size * self._per_rack else 2
@@ -55,6 +59,10 @@ class Occupancy:
         if len(machines) == 1:
             return 1, 0
         return len(machines), 1 if len({machine // self._per_rack for machine in machines}) == 1 else 2
+
+    def racks(self, gpu_ids: Iterable[int]) -> int:
+        """Return the number of racks that hold these GPUs."""
+        return len({gpu // (self._size * self._per_rack) for gpu in gpu_ids})
 
     def add(self, trace_index: int, gpu_ids: Sequence[int], time_s: float) -> None:
         """Put a job on these GPUs."""
@@ -83,7 +91,7 @@ class Occupancy:
         self._free_in_rack[machine // self._per_rack] += change
         self.free_gpus += change
 
-    def find(self, gpus: int, rule: str = "consolidated") -> tuple[int, ...] | None:
+    def find(self, gpus: int, rule: str = "consolidated", own: Sequence[int] = ()) -> tuple[int, ...] | None:
         """Return so many free GPUs by a placement rule, in ascending order; None if fewer are free.
 
         Parameters
@@ -94,12 +102,20 @@ class Occupancy:
             as few machines as possible, the last of them again with the fewest free GPUs that suffice. "first_fit"
             takes the GPUs with the lowest numbers, and "least_loaded" those that have held jobs for the least time
             (to the nearest 2^-20 s). Ties go to the lowest number.
+        own : sequence of int
+            GPUs that count as free too, unless several jobs hold them: those of a job that is to move.
         """
         if rule not in _RULES:
             raise InvalidInput("placement", rule, f"must be one of {', '.join(_RULES)}")
         if gpus < 1:
             raise InvalidInput("gpus", gpus, "must be at least 1")
-        return None if gpus > self.free_gpus else tuple(sorted(_RULES[rule](self, gpus)))
+        alone = [gpu for gpu in own if len(self.jobs_on[gpu]) == 1]
+        for gpu in alone:
+            self._flip(gpu, 1)
+        found = None if gpus > self.free_gpus else tuple(sorted(_RULES[rule](self, gpus)))
+        for gpu in alone:
+            self._flip(gpu, -1)
+        return found
 
     def _consolidated(self, gpus: int) -> list[int]:
         for machines in self._by_free[gpus:]:

@@ -44,6 +44,7 @@ def test_the_occupancy_is_that_of_the_jobs(case):
         machines = {gpu // size for gpu in gpu_ids}
         racks = {machine // per_rack for machine in machines}
         assert found.span(gpu_ids) == (len(machines), (len(machines) > 1) + (len(racks) > 1))
+        assert found.racks(gpu_ids) == len(racks)
         assert found.span(gpu_ids)[1] == found.cluster.tier(sorted(gpu_ids))
 
 
@@ -124,6 +125,16 @@ def test_a_cluster_without_machines_is_one_machine():
     assert found.find(4) == (0, 3, 4, 5)
     assert found.span((0, 5)) == (1, 0)
     assert found.find(5) is None
+
+
+def test_the_gpus_of_a_job_that_moves_count_as_free_unless_another_job_holds_them_too():
+    found = Occupancy(Cluster.of(4))
+    found.add(0, (0, 1), 0.0)
+    found.add(1, (1,), 0.0)
+    found.add(2, (2,), 0.0)
+    assert found.find(2, own=(0, 1)) == (0, 3)
+    assert found.find(3, own=(0, 1)) is None
+    assert (found.find(1), found.find(2), found.free_gpus) == ((3,), None, 1)
 
 
 def test_an_unknown_rule_is_refused():
