@@ -114,13 +114,21 @@ def trace(tmp_path):
 CLUSTER = ["--gpus", "32", "--gpus-per-machine", "4", "--racks", "2"]
 
 
-@pytest.mark.parametrize("policy", [*NAMES, "dally:floor_s=9/9,cap_s=60/inf", "dally-manual:machine_s=0,rack_s=inf"])
-def test_the_command_simulates_them(capsys, trace, policy):
+@pytest.mark.parametrize(
+    ("policy", "options"),
+    [
+        *((name, {}) for name in NAMES),
+        ("dally:floor_s=9/9,cap_s=60/inf", {"floor_s": "9/9", "cap_s": "60/inf"}),
+        ("dally-manual:machine_s=0,rack_s=inf", {"machine_s": 0, "rack_s": "inf"}),
+    ],
+)
+def test_the_command_simulates_them(capsys, trace, policy, options):
     assert run(["simulate", str(trace), "--policy", policy, *CLUSTER, "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["engine"] == "placement"
     assert shown["policy"] == policy.partition(":")[0]
     assert shown["makespan_s"] > 4000.0
+    assert shown["options"] == options
 
 
 @pytest.mark.parametrize(
