@@ -15,7 +15,6 @@ from equipoise.heuristics.dally.policy import (
     DallyPolicy,
 )
 from equipoise.simulation import Cluster
-from equipoise.simulation.placement import PlacementRules, simulate_placement
 
 
 def manual(machine_s, rack_s, *, lease_s=AGES, **options):
@@ -27,14 +26,14 @@ def manual(machine_s, rack_s, *, lease_s=AGES, **options):
 ARRIVAL_S = 1000.0
 
 
-def offered(free, demand, policy, cluster=CLUSTER):
+def offered(free, demand, policy, cluster=CLUSTER, *, compiled=False):
     """Return when and where a job of this demand starts, in seconds from its arrival; GPUs become free as listed.
 
     A job on each GPU ends when that GPU becomes free: `free` maps GPUs to seconds from the arrival. Others stay in use.
     """
     ends = [ARRIVAL_S + free.get(gpu, AGES / 10) for gpu in range(cluster.gpus)]
     jobs = [(1, 0.0, end_s) for end_s in ends] + [(demand, ARRIVAL_S, 50.0)]
-    result = play(jobs, policy, cluster=cluster)
+    result = play(jobs, policy, cluster=cluster, compiled=compiled)
     assert rows(result)[: cluster.gpus] == [(gpu, 0.0, end_s, (gpu,)) for gpu, end_s in enumerate(ends)]
     ((_, start_s, _, gpu_ids),) = rows(result, cluster.gpus)
     return start_s - ARRIVAL_S, gpu_ids
@@ -81,10 +80,11 @@ STEPS = {
 }
 
 
+@pytest.mark.parametrize("compiled", [False, True], ids=["reference", "compiled"])
 @pytest.mark.parametrize(("free", "demand", "timers", "start_s", "gpu_ids"), STEPS.values(), ids=STEPS)
-def test_each_step_of_the_algorithm(free, demand, timers, start_s, gpu_ids):
+def test_each_step_of_the_algorithm(free, demand, timers, start_s, gpu_ids, compiled):
     policy = manual(**{"machine_s": 100.0, "rack_s": 200.0, **timers})
-    assert offered(free, demand, policy) == (start_s, gpu_ids)
+    assert offered(free, demand, policy, compiled=compiled) == (start_s, gpu_ids)
 
 
 def test_a_cluster_without_machines_is_one_machine_and_one_without_racks_one_rack():
@@ -284,8 +284,5 @@ def test_the_policy_serves_one_run_after_another():
 
 
 def test_jobs_do_not_share_gpus_where_they_may():
-    rules = PlacementRules(jobs_per_gpu=2)
-    one = play([(8, 0, 10), (8, 0, 10)], DallyNoWaitPolicy(lease_s=AGES))
-    assert simulate_placement(
-        one.trace, DallyNoWaitPolicy(lease_s=AGES), cluster=CLUSTER, speeds=TierSpeeds(), rules=rules
-    ).end_s.tolist() == [10, 20]
+    found = play([(8, 0, 10), (8, 0, 10)], DallyNoWaitPolicy(lease_s=AGES), jobs_per_gpu=2)
+    assert found.end_s.tolist() == [10, 20]
