@@ -113,7 +113,7 @@ def test_the_wait_is_recorded_for_the_tier_unless_it_is_the_network(free, demand
 
 
 def test_timers_run_out_to_the_last_bit():
-    """The sum of arrival and timer is the start, although the wait that follows from the two may be less by rounding."""
+    """A job starts at arrival plus timer, although by rounding the wait at that time may be less than the timer."""
     rng = np.random.default_rng(3)
     short = 0
     for arrival_s, timer_s in zip(rng.uniform(1.0, 1e7, 100), rng.uniform(1.0, 1e6, 100), strict=True):
@@ -125,7 +125,7 @@ def test_timers_run_out_to_the_last_bit():
 
 
 def test_a_timer_that_runs_out_within_a_tick_of_a_call_is_not_refused():
-    """By rounding, the wait is too short at a call, but the timer runs out no more than a tick later."""
+    """GPUs become free when, by rounding, the wait is too short, but the timer runs out no more than a tick later."""
     rng = np.random.default_rng(5)
     found = 0
     for since_s, timer_s in zip(rng.uniform(1e7, 3e7, 2000), rng.uniform(1e3, 1e6, 2000), strict=True):
@@ -133,7 +133,7 @@ def test_a_timer_that_runs_out_within_a_tick_of_a_call_is_not_refused():
         if now_s - since_s + TICK_S >= timer_s or since_s + timer_s > now_s + TICK_S:
             continue
         found += 1
-        jobs = [(1, 0, 1.0 if gpu in (0, 2) else 1e8) for gpu in range(8)] + [(2, since_s, 1.0), (8, now_s, 1.0)]
+        jobs = [(1, 0, now_s if gpu in (0, 2) else 1e8) for gpu in range(8)] + [(2, since_s, 1.0)]
         ((_, start_s, _, _),) = rows(play(jobs, manual(timer_s, math.inf)), 8)
         assert 0.0 <= start_s - now_s <= 3 * TICK_S
         if found == 10:
