@@ -62,7 +62,7 @@ def utilisation_picture(
     for series, (name, result) in enumerate(results.items()):
         edges, share = gpu_shares(result, limit)
         tip = f"{name}: {float(result.metrics['utilisation']):.1%} on average over its makespan"
-        parts.append(frame.steps(edges, np.append(share[:1], share), series, tip))
+        parts.append(frame.steps(edges, np.append(share, share[-1]), series, tip))
     if many:
         parts += legend(46, 132, list(results))
     return document(width, height, "GPUs in use over time", parts)

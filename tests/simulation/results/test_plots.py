@@ -157,6 +157,15 @@ def test_jobs_left_add_up_to_the_times_of_the_jobs(results):
         assert left[np.searchsorted(edges, middle) - 1] == pytest.approx(levels.running[3] + levels.waiting[3])
 
 
+def test_a_line_of_gpus_in_use_has_each_mean_where_it_was_taken(results):
+    result = results["fifo"]
+    _, share = gpu_shares(result, float(result.levels.end_s[-1]))
+    ((path, _),) = shapes(utilisation_picture(result), "path")
+    first, *rest = re.findall(r"[MV](?:\S+ )?([\d.]+)", path.get("d"))
+    heights = 26 + 62 * (1.0 - np.append(share, share[-1]))
+    assert np.allclose(np.array([first, *rest], float), heights, atol=0.051)
+
+
 def test_a_line_of_jobs_left_has_their_number_as_its_height(results):
     result = results["fifo"]
     end_s = float(result.levels.end_s.max())
