@@ -32,8 +32,9 @@ class Kind(NamedTuple):
     @staticmethod
     def of(job: PlacementJob) -> Kind:
         """Return the kind of a running job, or of a waiting one at its full batch."""
-        size, part = (job.batch_size, job.batch_size) if job.run is None else job.run[-2:]
-        return Kind(job.model, job.gang_gpus, size, part)
+        if job.run is None:
+            return Kind(job.model, job.gang_gpus, job.batch_size, job.batch_size)
+        return Kind(job.model, job.gang_gpus, job.run.batch_size, job.run.sub_batch)
 
 
 class Setting(NamedTuple):
@@ -257,4 +258,5 @@ class PairSettings:
         """Return a job of a kind alone on as few machines as possible."""
         gpus, fewest = self.state.gpus, self.state.gpus.fewest_machines(kind.gpus)
         model, count, size, part = kind
-        return Running(index, model, count, count, fewest, fewest, gpus.least_tier(count), size, part)
+        tier, racks = gpus.least_tier(count), gpus.fewest_racks(count)
+        return Running(index, model, count, count, fewest, fewest, tier, size, part, racks)

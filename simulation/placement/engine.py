@@ -158,7 +158,8 @@ class _Run:
                 why = f"job {trace.job_id[index]!r} is wider than the cluster of {gpus.cluster.gpus} GPUs"
                 raise InvalidInput("gang_gpus", gang, why, index=index)
             fewest = gpus.fewest_machines(gang)
-            alone = Running(index, model, gang, gang, fewest, fewest, gpus.least_tier(gang), size, size)
+            tier, racks = gpus.least_tier(gang), gpus.fewest_racks(gang)
+            alone = Running(index, model, gang, gang, fewest, fewest, tier, size, size, racks)
             jobs.append(PlacementJob(self.state, trace, index, float(work[index]), self.execution.rate_of(alone)))
         return jobs
 

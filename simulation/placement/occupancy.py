@@ -45,6 +45,10 @@ class Occupancy:
         """Return the least number of machines that hold so many GPUs."""
         return -(-gpus // self._size)
 
+    def fewest_racks(self, gpus: int) -> int:
+        """Return the least number of racks that hold so many GPUs."""
+        return -(-gpus // (self._size * self._per_rack))
+
     def least_tier(self, gpus: int) -> int:
         """Return the least network tier that so many GPUs span; see `Cluster.tier`."""
         return 0 if gpus <= self._size else 1 if gpus <= self._size * self._per_rack else 2
@@ -55,6 +59,10 @@ class Occupancy:
         if len(machines) == 1:
             return 1, 0
         return len(machines), 1 if len({machine // self._per_rack for machine in machines}) == 1 else 2
+
+    def racks(self, gpu_ids: Iterable[int]) -> int:
+        """Return the number of racks that hold these GPUs."""
+        return len({gpu // (self._size * self._per_rack) for gpu in gpu_ids})
 
     def add(self, trace_index: int, gpu_ids: Sequence[int], time_s: float) -> None:
         """Put a job on these GPUs."""

@@ -75,9 +75,9 @@ class PlacementState(Observation):
         """Return the job as it would run on these GPUs."""
         ids = tuple(gpu_ids)
         machines, tier = self.gpus.span(ids)
-        fewest = self.gpus.fewest_machines(len(ids))
+        fewest, racks = self.gpus.fewest_machines(len(ids)), self.gpus.racks(ids) if tier == 2 else 1
         return Running(
-            job.trace_index, job.model, job.gang_gpus, len(ids), machines, fewest, tier, batch_size, sub_batch
+            job.trace_index, job.model, job.gang_gpus, len(ids), machines, fewest, tier, batch_size, sub_batch, racks
         )
 
     def sharing(self, job: PlacementJob) -> Mapping[int, PlacementJob]:

@@ -18,9 +18,9 @@ class Running(NamedTuple):
     """A job as it runs, or would run, on GPUs of the cluster.
 
     `gang_gpus` is the number of GPUs that the job asks for, `gpus` the number that it holds, on so many `machines`,
-    which `tier` of the network connects (see `Cluster.tier`). `fewest_machines` is the least number of machines that
-    can hold so many GPUs. Batch sizes are in samples per GPU; `sub_batch` is below `batch_size` with gradient
-    accumulation.
+    which `tier` of the network connects (see `Cluster.tier`), in so many `racks`. `fewest_machines` is the least number
+    of machines that can hold so many GPUs. Batch sizes are in samples per GPU; `sub_batch` is below `batch_size` with
+    gradient accumulation.
     """
 
     trace_index: int
@@ -32,6 +32,7 @@ class Running(NamedTuple):
     tier: int
     batch_size: int
     sub_batch: int
+    racks: int = 1
 
 
 class Speeds(Protocol):

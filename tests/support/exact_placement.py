@@ -65,11 +65,10 @@ class ExactSimulation:
     def exclusive_rate(self, job):
         """Progress per second alone on the whole gang, as consolidated as the cluster permits."""
         gang, size = job.gang_gpus, self.size
-        fewest = math.ceil(Fraction(gang, size))
+        fewest, racks = math.ceil(Fraction(gang, size)), math.ceil(Fraction(gang, size * self.per_rack))
         tier = 0 if gang <= size else 1 if gang <= size * self.per_rack else 2
-        return self.rate(
-            Running(job.trace_index, job.model, gang, gang, fewest, fewest, tier, job.batch_size, job.batch_size)
-        )
+        batch = job.batch_size
+        return self.rate(Running(job.trace_index, job.model, gang, gang, fewest, fewest, tier, batch, batch, racks))
 
     def total_s(self, job):
         return job.work / self.exclusive_rate(job)
@@ -222,7 +221,9 @@ class ExactSimulation:
         fewest = math.ceil(Fraction(len(ids), self.size))
         batch = job.batch_size if action.batch_size is None else action.batch_size
         part = batch if action.sub_batch is None else action.sub_batch
-        job.run = Running(job.trace_index, job.model, job.gang_gpus, len(ids), len(machines), fewest, tier, batch, part)
+        job.run = Running(
+            job.trace_index, job.model, job.gang_gpus, len(ids), len(machines), fewest, tier, batch, part, len(racks)
+        )
         begin_s = max(self.time_s, job.saved_s, *(self.blocked_s[gpu] for gpu in ids))
         job.progress_from_s = begin_s + (0 if job.start_s is None else self.restart_s)
         job.gpu_ids, job.started_s = ids, self.time_s

@@ -136,6 +136,6 @@ class ExactSharing:
 
     def alone(self, job, part):
         gang, size, per_rack = job.gang_gpus, self.state.size, self.state.per_rack
-        fewest = math.ceil(Fraction(gang, size))
+        fewest, racks = math.ceil(Fraction(gang, size)), math.ceil(Fraction(gang, size * per_rack))
         tier = 0 if gang <= size else 1 if gang <= size * per_rack else 2
-        return Running(job.trace_index, job.model, gang, gang, fewest, fewest, tier, job.batch_size, part)
+        return Running(job.trace_index, job.model, gang, gang, fewest, fewest, tier, job.batch_size, part, racks)

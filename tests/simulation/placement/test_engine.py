@@ -258,7 +258,7 @@ def test_speeds_depend_on_machines_tier_and_batch():
     }
     found = play([(2, 0, 1)], actions, cluster=cluster, speeds=speeds)
     # Rates 4, 2 and 1; alone on its gang, at its own batch of 8, 16.
-    assert speeds.asked == [(2, 1, 1, 0, 8, 8), (2, 1, 1, 0, 2, 1), (2, 2, 1, 1, 2, 2), (3, 3, 2, 2, 1, 1)]
+    assert speeds.asked == [(2, 1, 1, 0, 8, 8, 1), (2, 1, 1, 0, 2, 1, 1), (2, 2, 1, 1, 2, 2, 1), (3, 3, 2, 2, 1, 1, 2)]
     assert found.end_s.tolist() == [8]
     assert (found.machines[0], found.tier[0], found.moves[0]) == (3, 2, 2)
     assert found.gpu_s.tolist() == [2 + 2 + 18]

@@ -44,6 +44,7 @@ def test_the_occupancy_is_that_of_the_jobs(case):
         machines = {gpu // size for gpu in gpu_ids}
         racks = {machine // per_rack for machine in machines}
         assert found.span(gpu_ids) == (len(machines), (len(machines) > 1) + (len(racks) > 1))
+        assert found.racks(gpu_ids) == len(racks)
         assert found.span(gpu_ids)[1] == found.cluster.tier(sorted(gpu_ids))
 
 

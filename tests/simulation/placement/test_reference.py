@@ -61,7 +61,7 @@ def drawn_ratio(seed):
 
     def ratio(mine, others):
         return max(
-            1 + Fraction(Random(f"{seed} ratio {mine[1]} {mine[-1]} {other[1]} {other[3]}").randint(0, 8), 4)
+            1 + Fraction(Random(f"{seed} ratio {mine[1]} {mine.sub_batch} {other[1]} {other[3]}").randint(0, 8), 4)
             for other in others
         )
 
