@@ -17,7 +17,15 @@ from .rounds.rules import RoundRules
 from .snapshot import snapshot
 from .stochastic_runs import SampledRuns, sample_runs
 from .traces.generator import SIZE_CLASSES, SizeClass, generate_trace
-from .traces.readers import read_durations, read_gavel, read_pcs, read_shockwave, read_trace, write_shockwave
+from .traces.readers import (
+    read_durations,
+    read_gavel,
+    read_helios,
+    read_pcs,
+    read_shockwave,
+    read_trace,
+    write_shockwave,
+)
 from .traces.trace import Trace
 from .traces.trajectory import exclusive_s, isolated_s, trajectory
 
@@ -54,6 +62,7 @@ __all__ = [
     "isolated_s",
     "read_durations",
     "read_gavel",
+    "read_helios",
     "read_pcs",
     "read_shockwave",
     "read_trace",

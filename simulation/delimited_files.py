@@ -7,9 +7,11 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from ..formulations.checks import as_integer, as_real
 from ..formulations.errors import InvalidInput
@@ -53,10 +55,31 @@ class Row:
 
 def read_lines(path: Path) -> list[str]:
     """Return a text file's lines, unpacked if it ends in .gz; raise InvalidInput if it cannot be read as UTF-8."""
+    with _opened(path) as file:
+        return file.read().splitlines()
+
+
+def header_names(path: Path) -> frozenset[str]:
+    """Return the names in a file's first line that is not blank; none if the line is separated by tabs.
+
+    No more of the file is read. InvalidInput as of `read_lines`.
+    """
+    with _opened(path) as file:
+        first = next((line for line in file if line.strip()), "")
+    return frozenset() if "\t" in first else frozenset(name.strip().strip('"') for name in first.split(","))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    """Open a text file, unpacked if it ends in .gz; faults of the file become InvalidInput."""
     try:
-        data = path.read_bytes()
         # utf-8-sig drops the byte-order mark that spreadsheets write before the first column's name.
-        return (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8-sig").splitlines()
+        with (
+            open(path, "rb") as raw,
+            gzip.open(raw) if path.suffix == ".gz" else raw as data,
+            TextIOWrapper(data, encoding="utf-8-sig") as file,
+        ):
+            yield file
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise InvalidInput("path", str(path), "is not a whole gzip file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -95,11 +118,16 @@ def read_rows(path: Path, required: Sequence[str]) -> Iterator[Row]:
 def unique_ids(rows: Sequence[Row], column: str = "job_id") -> list[str | int]:
     """Return the ids of a column, integers where they are written as such; raise InvalidInput on a duplicate."""
     first: dict[str | int, int] = {}
-    for index, row in enumerate(rows):
-        value = as_id(row.text(column))
-        if first.setdefault(value, row.line) != row.line:
-            raise InvalidInput(column, value, f"the same id as on line {first[value]} ({row.location})", index=index)
-    return list(first)
+    return [unique_id(row, column, first) for row in rows]
+
+
+def unique_id(row: Row, column: str, first: dict[str | int, int]) -> str | int:
+    """Return the id of one row as `unique_ids` does; `first` has the lines of the ids so far, and gets this one."""
+    value = as_id(row.text(column))
+    if first.setdefault(value, row.line) != row.line:
+        why = f"the same id as on line {first[value]} ({row.location})"
+        raise InvalidInput(column, value, why, index=len(first))
+    return value
 
 
 def as_id(text: str) -> str | int:

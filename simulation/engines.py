@@ -33,6 +33,8 @@ class Headline(NamedTuple):
         Direction of improvement; None if neither direction is better.
     relative : bool
         Whether the ratio to the value of the base policy is shown.
+    zeros : bool
+        Whether the column is shown where all its values are 0.
     """
 
     metric: str
@@ -40,6 +42,7 @@ class Headline(NamedTuple):
     form: str
     less_is_better: bool | None = True
     relative: bool = True
+    zeros: bool = True
 
 
 #: Columns that every engine provides.
@@ -121,15 +124,27 @@ _OWN = (
         headlines=(
             *HEADLINES,
             Headline("avg_waited_s", "waited s", "{:,.0f}"),
+            Headline("avg_exposed_s", "exposed s", "{:,.0f}", zeros=False),  # most speeds know no communication
             Headline("preemptions", "preemptions", "{:,.0f}", less_is_better=None, relative=False),
         ),
         job_columns=(
             ("machines", "machines"),
             ("waited_s", "waited s"),
+            ("exposed_s", "exposed s"),
             ("preemptions", "preemptions"),
             ("shared_gpu_s", "shared GPU s"),
         ),
-        options=("--machines", "--gpus-per-machine", "--racks", "--speeds", "--models", "--slowdown", "--interference"),
+        job_fields=("waited_s", "exposed_s"),
+        options=(
+            "--machines",
+            "--gpus-per-machine",
+            "--racks",
+            "--speeds",
+            "--models",
+            "--slowdown",
+            "--network",
+            "--interference",
+        ),
     ),
     Engine(
         name="fluid",

@@ -44,8 +44,12 @@ class Comparison:
     @property
     def headlines(self) -> list[Headline]:
         """The columns whose metrics the finished runs have."""
-        runs = self.finished.values()
-        return [each for each in self.config.engine.headlines if any(each.metric in run.result.metrics for run in runs)]
+        metrics = [run.result.metrics for run in self.finished.values()]
+        return [
+            each
+            for each in self.config.engine.headlines
+            if any(each.metric in some and (each.zeros or some[each.metric]) for some in metrics)
+        ]
 
     @property
     def base(self) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def render(comparison: Comparison) -> str:
     """Return the page of what is finished so far as text; it needs neither a network nor a script."""
-    from ...simulation.results.plots import ftf_cdf, jct_cdf, relative_bars
+    from ...simulation.results.plots import ftf_cdf, jct_cdf, jobs_left_picture, relative_bars, utilisation_picture
 
     finished, config = comparison.finished, comparison.config
     results = {label: each.result for label, each in finished.items()}
@@ -33,6 +33,8 @@ def render(comparison: Comparison) -> str:
         figures=_table(comparison),
         until=duration_text(until_s),
         cards=[_card(label, each, until_s) for label, each in finished.items()],
+        use=html.picture(utilisation_picture(results, until_s=until_s)),
+        left=html.picture(jobs_left_picture(results, until_s=until_s)),
         completion=html.picture(jct_cdf(results)),
         fairness=html.picture(ftf_cdf(results)),
         command=command("compare", config, ["--policies", names]),

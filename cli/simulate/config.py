@@ -10,6 +10,8 @@ from typing import Any
 from ...formulations.checks import as_integer
 from ...simulation import Profiles, Trace, exclusive_s, read_durations, read_trace
 from ...simulation.engines import DEFAULT_ENGINE, Engine, find_engine
+from ...simulation.network import CommunicationTable
+from ...simulation.placement import ModelTable, SharedSpeeds
 from ...simulation.traces.durations import is_duration_trace
 from ..console import print_status
 from ..errors import CommandError
@@ -29,8 +31,11 @@ from .workload import (
     is_drawn,
     is_elastic,
     is_generated,
+    is_published,
+    published_jobs,
     sampled_jobs,
     with_models,
+    with_published_models,
 )
 
 #: The name of the profiles where a trace of durations comes without others.
@@ -108,7 +113,7 @@ def read_config(
     rules_type = find_engine(engine).rules_type
     own.check(engine)
     amounts = _gpus(own.gpus(gpus))
-    own.cluster(amounts)
+    machines = own.cluster(amounts)
     widest = amounts if isinstance(amounts, int) else max(amounts.values())
     as_integer("--seed", seed, minimum=0)
     for option, count in (("--jobs", jobs), ("--split-gpus", split_gpus)):
@@ -125,6 +130,8 @@ def read_config(
     file, options = file_and_options(trace, speedups is not None, models is not None)
     if speedups is not None and is_elastic(trace):
         found = elastic_jobs(trace, jobs, widest, seed, speedups)
+    elif models is None and is_published(trace) and "--speeds" in find_engine(engine).options:
+        found, profiles_name = published_jobs(trace, jobs, widest, seed), profiles or OWN_PROFILES
     elif models is not None and is_drawn(trace):
         if is_generated(trace):
             found = drawn_jobs(trace, jobs, widest, seed, models.table)
@@ -143,6 +150,8 @@ def read_config(
             if profiles is None or models:
                 known, profiles_name = of_durations, OWN_PROFILES
         found = in_order(chosen_jobs(found, file, options), sort)
+        if models is None and "--speeds" in find_engine(engine).options:
+            found = with_published_models(found, file, seed)
     else:
         found = in_order(chosen_jobs(read_trace(file), file, options), sort)
         if profiles is None and all((Path(file).parent / name).is_file() for name in PROFILE_FILES):
@@ -162,6 +171,7 @@ def read_config(
     )
     found = fitting_jobs(first_jobs(found, jobs), widest, skip_wide)
     checked_rules = _rules(rules, rules_type)
+    speeds = speedups or own.speeds_for(engine, found, known, models, checked_rules, seed, machines)
     return SimulationConfig(
         engine_name=engine,
         trace_name=trace,
@@ -174,8 +184,8 @@ def read_config(
         seed=seed,
         split_gpus=split_gpus,
         own=own,
-        speeds=speedups or own.speeds_for(engine, found, known, models, checked_rules, seed),
-        policy_defaults={"seed": seed} | ({} if models is None else {"skew": models.table.skews}),
+        speeds=speeds,
+        policy_defaults={"seed": seed} | _skews(speeds),
         asked=tuple(word for words, given in repeated if given for word in words),
     )
 
@@ -185,6 +195,12 @@ def _sized(trace: Trace, profiles: Profiles) -> Trace:
     if trace.duration_s is not None or trace.size_s is not None:
         return trace
     return replace(trace, duration_s=exclusive_s(trace, profiles))
+
+
+def _skews(speeds: Any) -> dict[str, Any]:
+    """Return the option of policies that holds the skews of models, if the table of the speeds states them."""
+    table = getattr(speeds.speeds, "table", None) if isinstance(speeds, SharedSpeeds) else None
+    return {"skew": table.skews} if isinstance(table, ModelTable | CommunicationTable) else {}
 
 
 def _gpus(text: str) -> int | dict[str, int]:

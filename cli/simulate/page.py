@@ -15,6 +15,8 @@ from .run import FinishedRun, by_gpus
 from .summary import solves_text
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
+
     from ...simulation import SimulationResult
 
 # A table of more rows makes a page slow; the folder's jobs.csv holds all.
@@ -39,22 +41,39 @@ _COLUMNS = {
 
 def render(config: SimulationConfig, finished: FinishedRun) -> str:
     """Return the page as text; it needs neither a network nor a script."""
-    from ...simulation.results.plots import ftf_cdf, jct_cdf, schedule_picture, utilisation_picture
+    from ...simulation.results.plots import (
+        ftf_cdf,
+        jct_cdf,
+        jobs_left_picture,
+        schedule_picture,
+        utilisation_picture,
+    )
 
     result = finished.result
+    over_time = [draw(result, width=_WIDE) for draw in (schedule_picture, utilisation_picture, jobs_left_picture)]
     return html.render(
         "cli/simulate/page.html",
         title=f"{finished.spec.label} on {config.total_gpus:,} GPUs",
         lead=lead(config),
         tiles=headline(result.metrics),
         solves=f"{solves_text(result.metrics, result.solves)}.",
-        schedule=html.picture(schedule_picture(result, width=_WIDE) + utilisation_picture(result, width=_WIDE)),
+        schedule=html.picture("".join(over_time)),
+        timers=_timers(result),
         completion=html.picture(jct_cdf(result)),
         fairness=html.picture(ftf_cdf(result)),
         groups=_group_table(config, result),
         jobs=_job_table(config, result),
         command=command("simulate", config, ["--policy", finished.spec.label]),
     )
+
+
+def _timers(result: SimulationResult) -> Markup | None:
+    """Return the picture of the delay timers, for a policy that tunes them."""
+    from ...simulation.placement import PlacementResult, timers_picture
+
+    if not isinstance(result, PlacementResult) or result.timers is None:
+        return None
+    return html.picture(timers_picture(result, width=_WIDE))
 
 
 def lead(config: SimulationConfig) -> str:

@@ -41,7 +41,8 @@ def print_summary(config: SimulationConfig, run: FinishedRun, *, per_job: bool) 
         "run": f"{run.wall_s:.2f} s, seed {config.seed}",
     }
     own = [headline for headline in config.engine.headlines if headline not in HEADLINES]
-    lines |= {each.title: each.form.format(metrics[each.metric]) for each in own if each.metric in metrics}
+    shown = [each for each in own if each.metric in metrics and (each.zeros or metrics[each.metric])]
+    lines |= {each.title: each.form.format(metrics[each.metric]) for each in shown}
     if config.split_gpus is not None:
         titles = {"more": f"> {config.split_gpus} GPUs", "at_most": f"<= {config.split_gpus} GPUs"}
         for name, some in by_gpus(result, config.split_gpus).items():

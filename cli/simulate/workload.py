@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...formulations.errors import InvalidInput
+from ..console import print_status
 from ..errors import CommandError
 from .policy_arguments import read_value
 from .policy_spec import read_pairs
@@ -31,6 +32,9 @@ _GENERATED_HINT = (
 _ELASTIC_HINT = f"such as {GENERATED}:1000,load=0.9 or {GENERATED}:1000,workload=automl,sizes=FILE."
 _DRAWN = ("workload", "mean_interarrival_s", "mean_duration_s", "sigma")
 _DRAWN_HINT = f"such as {GENERATED}:480,workload=cluster,mean_interarrival_s=45 or {GENERATED}:30,workload=testbed."
+_PUBLISHED = ("batch", "poisson")
+_PUBLISHED_JOBS = {"batch": 500, "poisson": 400}
+_PUBLISHED_HINT = f"such as {GENERATED}:500,workload=batch or {GENERATED}:400,workload=poisson,load=2."
 _SAMPLE = ("sample", "period_s")
 _FILE_HINT = "such as FILE:cluster=NAME, the jobs of FILE whose column model is NAME."
 
@@ -50,9 +54,19 @@ def is_drawn(name: str) -> bool:
     return not _keys(name).isdisjoint(("workload",) if is_generated(name) else _SAMPLE)
 
 
+def is_published(name: str) -> bool:
+    """Whether the trace of this name is generated with Dally's published mix."""
+    return is_generated(name) and any(f"workload={arrivals}" in _pieces(name) for arrivals in _PUBLISHED)
+
+
 def _keys(name: str) -> set[str]:
-    pieces = name.partition(":")[2] if is_generated(name) else name.rpartition(":")[2]
-    return {piece.partition("=")[0].strip() for piece in pieces.split(",")}
+    return {piece.partition("=")[0].strip() for piece in _pieces(name)}
+
+
+def _pieces(name: str) -> list[str]:
+    """Return the pieces between commas after the colon of a trace's name."""
+    more = name.partition(":")[2] if is_generated(name) else name.rpartition(":")[2]
+    return [piece.strip() for piece in more.split(",")]
 
 
 def in_order(trace: Trace, sort: bool) -> Trace:
@@ -134,6 +148,32 @@ def drawn_jobs(text: str, jobs: int | None, gpus: int, seed: int, table: ModelTa
     _refuse_unknown(text, options, ("mean_interarrival_s",), _DRAWN_HINT)
     small = round(2 * number / 3)
     return draw_testbed_jobs(rng, small_jobs=small, large_jobs=number - small, table=table, **options)
+
+
+def published_jobs(text: str, jobs: int | None, gpus: int, seed: int) -> Trace:
+    """Return a workload of Dally's published mix; its gangs are those that fit the cluster.
+
+    The text is as for `generated_jobs`; the option "workload" is "batch" or "poisson", with 500 or 400 jobs where
+    neither the text nor `jobs` states a number. CommandError or InvalidInput if it cannot be read.
+    """
+    from ...simulation.network.workloads import draw_dally_jobs
+
+    count, given = _count_and_options(text, ("workload", "load", "median_s", "sigma"), _PUBLISHED_HINT)
+    arrivals = given.pop("workload")
+    number = (jobs or _PUBLISHED_JOBS[arrivals]) if count is None else count
+    options: dict[str, Any] = {key: read_value(value) for key, value in given.items()}
+    return draw_dally_jobs(np.random.default_rng(seed), jobs=number, arrivals=arrivals, gpus=gpus, **options)
+
+
+def with_published_models(trace: Trace, file: str, seed: int) -> Trace:
+    """Return the trace with models drawn from Dally's published mix if its file names none, and print that."""
+    from ...simulation.network.workloads import assign_models
+    from ...simulation.traces.helios import is_helios_trace
+
+    if not is_helios_trace(file):
+        return trace
+    print_status(f"models: {Path(file).name} names none; they are drawn from Dally's mix by --seed {seed}")
+    return assign_models(np.random.default_rng(seed), trace)
 
 
 def sampled_jobs(trace: Trace, options: Mapping[str, str], seed: int, table: ModelTable) -> Trace:

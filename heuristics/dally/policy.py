@@ -309,7 +309,7 @@ class DallyManualPolicy(DelayPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = {
+        given: dict[str, Any] = {
             name: as_timer(name, value) for name in TimerPair._fields if (value := getattr(self, name)) is not None
         }
         if given and self.timers is not None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ...formulations.checks import as_real
 from ..cluster import Cluster
 from ..placement.speeds import Running
+from .communication_table import TIERS
+from .json_files import members, read_object
 from .ratio_speeds import RatioSpeeds
 
 
@@ -34,8 +38,19 @@ class PenaltySpeeds(RatioSpeeds):
         self, machine: float = 1.0, rack: float = 1.12, network: float = 4.75, *, cluster: Cluster | int
     ) -> None:
         super().__init__(cluster)
-        penalties = {"machine": machine, "rack": rack, "network": network}
-        self.penalties = tuple(as_real(name, value, minimum=1.0) for name, value in penalties.items())
+        penalties = zip(TIERS, (machine, rack, network), strict=True)
+        self.penalties = tuple(as_real(name, value, minimum=1.0) for name, value in penalties)
+
+    @classmethod
+    def read(cls, path: str | Path, *, cluster: Cluster | int) -> PenaltySpeeds:
+        """Read a JSON file with the members "machine", "rack" and "network"; one that is left out has its default.
+
+        Raises
+        ------
+        InvalidInput
+            If the file cannot be read, has another member, or a penalty is out of range.
+        """
+        return cls(**members(read_object(path), Path(path).name, known=TIERS), cluster=cluster)
 
     def ratio(self, run: Running) -> float:
         """Return the penalty of the tier less 1; 0 for one GPU."""

@@ -15,10 +15,12 @@ from .job import PlacementJob, Remainder
 from .model_speeds import ModelSpeeds
 from .model_table import ModelRow, ModelTable
 from .occupancy import PLACEMENTS, Occupancy
+from .pictures.communication import ExposedShares, communication_picture, exposed_shares
 from .pictures.pair_ratios import pair_ratio_picture
 from .pictures.throughput import throughput_picture
+from .pictures.timers import timers_picture
 from .policy import PlacementPolicy, PlacementState
-from .result import PlacementResult
+from .result import PlacementResult, TimerLog
 from .rules import PlacementRules
 from .speeds import DurationSpeeds, ProfileSpeeds, Running, Speeds
 from .ticks import TICK_S, ticks
@@ -34,6 +36,7 @@ __all__ = [
     "ConstantInterference",
     "DrawnInterference",
     "DurationSpeeds",
+    "ExposedShares",
     "InferredRatio",
     "Interference",
     "Iteration",
@@ -60,10 +63,13 @@ __all__ = [
     "Stop",
     "TimeModel",
     "TimeModelFit",
+    "TimerLog",
     "Wake",
+    "communication_picture",
     "draw_cluster_jobs",
     "draw_models",
     "draw_testbed_jobs",
+    "exposed_shares",
     "find_interference",
     "fit_time_model",
     "infer_ratio",
@@ -72,4 +78,5 @@ __all__ = [
     "simulate_placement",
     "throughput_picture",
     "ticks",
+    "timers_picture",
 ]

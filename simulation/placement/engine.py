@@ -23,7 +23,7 @@ from .execution import ARRIVAL, END, LEASE, WAKE, Event, Execution
 from .interference import ConstantInterference, Interference, SharedSpeeds
 from .job import PlacementJob
 from .policy import PlacementPolicy, PlacementState
-from .result import PlacementResult
+from .result import PlacementResult, TimerLog
 from .rules import PlacementRules
 from .speeds import ProfileSpeeds, Running, Speeds
 from .ticks import TICK_S
@@ -300,6 +300,7 @@ class _Run:
             tier=self.execution.tiers.copy(),
             preemptions=column("preemptions", int),
             moves=column("moves", int),
+            timers=TimerLog.of(timers) if (timers := getattr(self.policy, "timer_log", None)) is not None else None,
         )
 
 

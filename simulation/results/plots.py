@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...formulations.arrays import Floats
+from ...formulations.arrays import Floats, Indices
 from ...formulations.errors import InvalidInput
 from ...formulations.plotting.svg import Frame, bar, document, legend, rule, short, text, ticks, time_unit
 from .schedule_plot import schedule_picture
@@ -16,7 +16,7 @@ from .schedule_plot import schedule_picture
 if TYPE_CHECKING:
     from .result import SimulationResult
 
-__all__ = ["ftf_cdf", "jct_cdf", "relative_bars", "schedule_picture", "utilisation_picture"]
+__all__ = ["ftf_cdf", "jct_cdf", "jobs_left_picture", "relative_bars", "schedule_picture", "utilisation_picture"]
 
 #: What bars compare: the metric, what it is called, and what it is called where it is not relative.
 MEASURES = (
@@ -53,8 +53,7 @@ def utilisation_picture(
     The time axis ends at `until_s`, by default the longest makespan; `width` is that of the whole picture, in pixels.
     """
     results = _named(results)
-    ends = [float(result.levels.end_s.max()) for result in results.values() if len(result.levels)]
-    limit = max(ends, default=1.0) if until_s is None else until_s
+    limit = _last_end(results) if until_s is None else until_s
     many = len(results) > 1
     height = 130 + 18 * len(results) * many
     frame = Frame(left=46, top=26, width=width - 56, height=62, x_limit=limit)
@@ -69,18 +68,61 @@ def utilisation_picture(
     return document(width, height, "GPUs in use over time", parts)
 
 
+def jobs_left_picture(
+    results: SimulationResult | Mapping[str, SimulationResult], *, until_s: float | None = None, width: int = 540
+) -> str:
+    """Return an SVG document: the number of jobs that had arrived and not ended over time, a line for each result.
+
+    The numbers are means over equal stretches of time; parameters as of `utilisation_picture`.
+    """
+    results = _named(results)
+    limit = _last_end(results) if until_s is None else until_s
+    left = {name: jobs_left(result, limit) for name, result in results.items()}
+    many = len(results) > 1
+    high = 150 if many else 62
+    most = max(1.0, *(float(number.max()) for _, number in left.values()))
+    frame = Frame(left=46, top=26, width=width - 56, height=high, x_limit=limit, y_limit=most)
+    unit, seconds = time_unit(limit)
+    parts = [text(46, 15, "Jobs left"), *frame.x_axis(unit, unit=seconds), *frame.y_axis("{:,.6g}")]
+    for series, (name, (edges, number)) in enumerate(left.items()):
+        tip = f"{name}: {number.mean():,.1f} jobs on average, at most {number.max():,.1f}"
+        parts.append(frame.steps(edges, np.append(number, number[-1]), series, tip))
+    if many:
+        parts += legend(46, frame.bottom + 44, list(results))
+    return document(width, frame.bottom + (42 + 18 * len(results) * many), "Jobs left over time", parts)
+
+
 def gpu_shares(result: SimulationResult, until_s: float, bins: int = _BINS) -> tuple[Floats, Floats]:
     """Return edges of equal stretches of time, shape (n + 1,), and the mean share of GPUs held in each, shape (n,)."""
+    edges, busy = _level_means(result, result.levels.gpus_busy, until_s, bins)
+    return edges, busy / result.gpus
+
+
+def jobs_left(result: SimulationResult, until_s: float, bins: int = _BINS) -> tuple[Floats, Floats]:
+    """Return edges as of `gpu_shares`, and the mean number of jobs in each stretch that had arrived and not ended."""
+    return _level_means(result, result.levels.running + result.levels.waiting, until_s, bins)
+
+
+def _level_means(
+    result: SimulationResult, amounts: Floats | Indices, until_s: float, bins: int
+) -> tuple[Floats, Floats]:
+    """Return edges of equal stretches of time, and the mean in each of an amount that is constant over each step."""
     edges = np.linspace(0.0, until_s, bins + 1)
     if not len(result.levels):
         return edges, np.zeros(bins)
-    starts, ends, busy = result.levels.start_s, result.levels.end_s, result.levels.gpus_busy
-    # GPU-seconds held until each moment: constant between steps, straight within one.
+    starts, ends = result.levels.start_s, result.levels.end_s
+    # Integral up to each moment: constant between steps, straight within one.
     times = np.column_stack([starts, ends]).ravel()
-    held = np.concatenate([[0.0], np.cumsum(busy * (ends - starts))])
-    amounts = np.column_stack([held[:-1], held[1:]]).ravel()
-    spent = np.diff(np.interp(edges, times, amounts))
-    return edges, spent / np.diff(edges) / result.gpus
+    held = np.concatenate([[0.0], np.cumsum(amounts * (ends - starts))])
+    sums = np.column_stack([held[:-1], held[1:]]).ravel()
+    spent = np.diff(np.interp(edges, times, sums))
+    return edges, spent / np.diff(edges)
+
+
+def _last_end(results: Mapping[str, SimulationResult]) -> float:
+    """Return the end of the last step of any result; 1 without steps."""
+    ends = [float(result.levels.end_s.max()) for result in results.values() if len(result.levels)]
+    return max(ends, default=1.0)
 
 
 def relative_bars(results: Mapping[str, SimulationResult], base: str) -> str:

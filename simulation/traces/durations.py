@@ -1,4 +1,4 @@
-"""Reader of traces of durations: a CSV of the run time of each job, as clusters record it."""
+"""Reader of traces of durations: a CSV of the run time of each job, in our columns or in those of Helios."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import numpy as np
 
 from ...formulations.checks import LARGEST_INTEGER
 from ...formulations.errors import InvalidInput
-from ..delimited_files import Row, read_lines, read_rows, unique_ids
+from ..delimited_files import Row, header_names, read_rows, unique_ids
 from ..profiles.table import Profiles
+from .helios import helios_columns, is_helios_trace
 from .source import TraceSource
 
 _REQUIRED = ("job_id", "submit_time_s", "duration_s", "num_gpus", "model")
@@ -38,13 +39,18 @@ class TimedModels(Protocol):
 def duration_columns(
     path: str | Path, profiles: Profiles | None = None, models: TimedModels | None = None
 ) -> tuple[dict[str, Any], Profiles | None]:
-    """Return the fields of `Trace` from a CSV of durations, and the profiles; see `readers.read_durations`.
+    """Return the fields of `Trace` from a trace of durations, and the profiles; see `readers.read_durations`.
 
     Without `profiles` and `models` there are none, and models and batch sizes are as in the file; see `own_profiles`.
     """
     if profiles is not None and models is not None:
         raise InvalidInput("models", type(models).__name__, "must be left out with profiles")
     path = Path(path)
+    if is_helios_trace(path):
+        for name, given in (("profiles", profiles), ("models", models)):
+            if given is not None:
+                raise InvalidInput(name, type(given).__name__, f"must be left out: {path.name} names no models")
+        return helios_columns(path), None
     rows = list(read_rows(path, _REQUIRED))
     if not rows:
         raise InvalidInput("path", str(path), "the file holds no job")
@@ -83,11 +89,19 @@ def duration_columns(
 
 
 def is_duration_trace(path: str | Path) -> bool:
-    """Return whether the file's first line that is not blank is the header of a CSV of durations."""
-    first = next((line for line in read_lines(Path(path)) if line.strip()), "")
-    columns = {name.strip().strip('"') for name in first.split(",")}
+    """Return whether the file's first line that is not blank is the header of a CSV of durations, or of Helios."""
+    columns = header_names(Path(path))
     # One of the two is enough: the other may be the missing column.
-    return "\t" not in first and "total_steps" not in columns and bool(columns & {"duration_s", "submit_time_s"})
+    timed = "total_steps" not in columns and bool(columns & {"duration_s", "submit_time_s"})
+    return timed or is_helios_trace(path)
+
+
+def virtual_clusters(path: str | Path) -> list[str]:
+    """Return the virtual cluster of each job of a trace of durations: Helios's column vc, otherwise the model."""
+    path = Path(path)
+    if is_helios_trace(path):
+        return list(helios_columns(path, warn=False)["model"])
+    return [row.text("model") for row in read_rows(path, ("model",))]
 
 
 def _duration(row: Row, gpus: int) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...formulations.errors import InvalidInput
-from ..delimited_files import Row, read_lines, read_rows, unique_ids
+from ..delimited_files import Row, header_names, read_lines, read_rows, unique_ids
 from ..profiles.rules import MODES, Runs
 from .durations import duration_columns, is_duration_trace
 from .source import TraceSource
@@ -49,14 +49,14 @@ _UNSTATED_BATCH_SIZE = {"A3C": 4, "CycleGAN": 4}
 
 
 def trace_columns(path: str | Path) -> dict[str, Any]:
-    """Return the fields of `Trace` from a file in any of the four formats; see `readers.read_trace`."""
+    """Return the fields of `Trace` from a file in any of the formats; see `readers.read_trace`."""
     path = Path(path)
     first = next((line for line in read_lines(path) if line.strip()), None)
     if first is None:
         raise InvalidInput("path", str(path), "the file is empty")
     if is_duration_trace(path):
         return duration_columns(path)[0]
-    if "\t" not in first and {"app_id", "service"} <= {name.strip() for name in first.split(",")}:
+    if {"app_id", "service"} <= header_names(path):
         return pcs_columns(path)
     return gavel_columns(path) if "\t" in first else shockwave_columns(path)
 

@@ -12,21 +12,23 @@ from ..delimited_files import as_id
 from ..profiles.table import Profiles
 from .durations import TimedModels, duration_columns, own_profiles
 from .file_columns import gavel_columns, pcs_columns, shockwave_columns
+from .helios import helios_columns
 from .trace import Trace, schedule_text
 
 
 def read_trace(path: str | Path) -> Trace:
-    """Read a trace in any of the four formats.
+    """Read a trace in any of the five formats.
 
     A tab in the first line that is not blank marks Gavel's format, a column duration_s or submit_time_s a CSV of
-    durations, and the columns app_id and service PCS's format. A trace of durations has the models and batch sizes of
-    the file (1 where there is none) and one step for each GPU-second. The placement engine runs it by its durations;
+    durations, two of the columns vc, gpu_num, cpu_num and node_num a Helios trace, and the columns app_id and service
+    PCS's format. A trace of durations has the models and batch sizes of the file (1 where there is none) and one step
+    for each GPU-second. The placement engine runs it by its durations;
     for the rounds engine, `read_durations` returns a trace and the profiles that belong to it.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be read, is empty, or is malformed (see the four readers).
+        If the file cannot be read, is empty, or is malformed (see the readers of the formats).
     """
     return Trace.read(path)
 
@@ -80,10 +82,35 @@ def read_pcs(path: str | Path) -> Trace:
     return Trace.of(pcs_columns(path))
 
 
+def read_helios(path: str | Path) -> Trace:
+    """Read a CSV of SenseTime's Helios traces, with a header line.
+
+    Columns needed: job_id, user, vc (virtual cluster), gpu_num, cpu_num, node_num, state, submit_time, start_time,
+    end_time, duration and queue (seconds); others are not read. Times are dates such as 2020-06-09 18:41:01, all with a
+    time zone (+08:00) or all without. States are COMPLETED, CANCELLED, FAILED, TIMEOUT, NODE_FAIL and SUSPENDED; a job
+    runs for its duration in each of them. Arrivals count from the first submission of a job that is kept. The virtual
+    cluster stands for the model, which the format does not name.
+
+    Jobs without GPUs, and jobs with a duration of 0, which never ran, are left out; a UserWarning states their numbers.
+
+    Raises
+    ------
+    InvalidInput
+        If the file is malformed, or a duration or queueing time differs from the difference of its dates by more than
+        1 s; the message names column, value, file and line.
+
+    Notes
+    -----
+    Format of Q. Hu et al., "Characterization and Prediction of Deep Learning Workloads in Large-Scale GPU Datacenters",
+    SC 2021, and of its public traces HeliosData.
+    """
+    return Trace.of(helios_columns(path))
+
+
 def read_durations(
     path: str | Path, profiles: Profiles | None = None, *, models: TimedModels | None = None
 ) -> tuple[Trace, Profiles]:
-    """Read a CSV of durations, and the profiles under which its jobs have these durations. All jobs are static.
+    """Read a trace of durations, and the profiles under which its jobs have these durations. All jobs are static.
 
     Parameters
     ----------
@@ -91,7 +118,8 @@ def read_durations(
         A CSV file with a header, plain or compressed (.gz). Columns needed: job_id, submit_time_s (seconds from any
         moment; kept unchanged, in any order), duration_s (run time alone on the requested GPUs), num_gpus and
         model (any label). Used where present: batch_size, min_gpus (1 where empty), and work_gpu_s, which must be
-        duration_s x num_gpus; their cells may be empty. Other columns are not read.
+        duration_s x num_gpus; their cells may be empty. Other columns are not read. Or a Helios trace (see
+        `read_helios`), without `profiles` and `models`.
     profiles : Profiles, optional
         Measured rates, which must cover every model at its batch size and GPUs. Where the file has no batch size, the
         profiles must have exactly one for the model on these GPUs.

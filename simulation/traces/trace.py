@@ -205,7 +205,7 @@ class Trace:
 
     @staticmethod
     def read(path: str | Path) -> Trace:
-        """Read a trace file in any of four formats, as `read_trace` does."""
+        """Read a trace file in any of the formats, as `read_trace` does."""
         return Trace.of(trace_columns(path))
 
 

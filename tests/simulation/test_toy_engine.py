@@ -284,7 +284,7 @@ def test_the_command_simulates_draws_and_writes(installed, tmp_path):
     jobs = pd.read_csv(tmp_path / "jobs.csv")
     assert found["makespan_s"] == pytest.approx(jobs["end_s"].max())
     page = (tmp_path / "page.html").read_text()
-    assert page.count("<svg") == 4
+    assert page.count("<svg") == 5
     assert "with 0.5 GPUs of slack" in page
     assert "--engine toy" in page
 

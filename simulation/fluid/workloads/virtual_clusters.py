@@ -8,8 +8,7 @@ import numpy as np
 
 from ....formulations.errors import InvalidInput
 from ....formulations.text import nearest_hint
-from ...delimited_files import read_rows
-from ...traces.durations import is_duration_trace
+from ...traces.durations import is_duration_trace, virtual_clusters
 from ...traces.readers import read_trace
 from ...traces.trace import Trace
 from ..speedups import Speedups
@@ -20,25 +19,27 @@ _LISTED = 20
 
 
 def virtual_cluster_jobs(trace: Trace, path: str | Path, cluster: str) -> Trace:
-    """Return the jobs of a trace whose virtual cluster, the column `model` of its CSV of durations, has this name.
+    """Return the jobs of a trace whose virtual cluster has this name.
+
+    The virtual cluster is the column `model` of a CSV of durations, or the column `vc` of a Helios trace.
 
     Parameters
     ----------
     trace : Trace
         All jobs of the file, in its order.
     path : path
-        The CSV of durations that the trace was read from.
+        The file that the trace was read from.
     cluster : str
 
     Raises
     ------
     InvalidInput
-        If the file is no CSV of durations, or has no such virtual cluster.
+        If the file is no trace of durations, or has no such virtual cluster.
     """
     path = Path(path)
     if not is_duration_trace(path):
         raise InvalidInput("cluster", cluster, f"{path.name} is no CSV of durations, which name virtual clusters")
-    clusters = [row.text("model") for row in read_rows(path, ("model",))]
+    clusters = virtual_clusters(path)
     jobs = [index for index, name in enumerate(clusters) if name == cluster]
     if not jobs:
         names = list(dict.fromkeys(clusters))
@@ -50,12 +51,12 @@ def virtual_cluster_jobs(trace: Trace, path: str | Path, cluster: str) -> Trace:
 def read_virtual_cluster(
     path: str | Path, cluster: str, *, rng: np.random.Generator, speedups: Speedups, group: str = REALISTIC
 ) -> Trace:
-    """Read the jobs of one virtual cluster out of a CSV of durations, and draw their models.
+    """Read the jobs of one virtual cluster out of a trace of durations, and draw their models.
 
     Parameters
     ----------
     path : path
-        A file as `read_durations` reads, whose column `model` names the virtual cluster, such as Philly's.
+        A file as `read_durations` reads, which names the virtual cluster of each job, such as Philly's.
     cluster : str
         Name of the virtual cluster.
     rng, speedups, group

@@ -94,7 +94,7 @@ def test_the_page_shows_every_policy(tmp_path, capsys):
     text = page.read_text(encoding="ascii")
     assert "3 policies on 4 GPUs" in text
     assert re.findall("<h3>(.*?)</h3>", text) == ["fifo", "las", "gandiva-fair"]
-    assert text.count("<svg") == 1 + 2 * 3 + 2
+    assert text.count("<svg") == 1 + 2 * 3 + 4
     assert "equipoise compare generated:9 --policies fifo,las,gandiva-fair --gpus 4 --seed 0" in text
     assert "not finished" not in text.lower()
     assert "<!--" not in text.replace("<!doctype", "")

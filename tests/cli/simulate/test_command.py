@@ -230,7 +230,7 @@ def test_the_folder_holds_all_tables_and_the_page(tmp_path, capsys):
     assert pd.read_csv(out / "solves.csv")["wall_s"].sum() == pytest.approx(found["solve_s"], abs=1e-6)
     page = (out / "page.html").read_text(encoding="ascii")
     assert "<!--" not in page.replace("<!doctype", "")
-    assert page.count("<svg") == 4
+    assert page.count("<svg") == 5
     assert "gandiva-fair on 4 GPUs" in page
     assert "equipoise simulate generated:6 --policy gandiva-fair --gpus 4 --seed 0" in page
     assert "http://www.w3.org" in page
