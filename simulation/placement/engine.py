@@ -10,22 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from ...formulations.checks import as_flag, as_real, as_reals
+from ...formulations.checks import as_flag, as_real
 from ...formulations.errors import EquipoiseError, InvalidInput
 from ..cluster import Cluster
 from ..decision import CallLog, Evidence
 from ..profiles.table import Profiles
-from ..results.interrupt import OnStep, play
+from ..results.interrupt import EngineRun, OnStep, play
 from ..results.timeline import Levels
 from ..traces.trace import Trace
 from .actions import Move, Start, Stop, Wake
+from .compiled.rule import DelayRule
 from .execution import ARRIVAL, END, LEASE, WAKE, Event, Execution
 from .interference import ConstantInterference, Interference, SharedSpeeds
 from .job import PlacementJob
 from .policy import PlacementPolicy, PlacementState
 from .result import PlacementResult, TimerLog
 from .rules import PlacementRules
-from .speeds import ProfileSpeeds, Running, Speeds
+from .speeds import ProfileSpeeds, Speeds, work_and_rates
 from .ticks import TICK_S
 
 _KNOWS = frozenset({"durations", "service", "speeds", "interference"})
@@ -41,6 +42,7 @@ def simulate_placement(
     rules: PlacementRules | None = None,
     on_event: OnStep | None = None,
     record: bool = True,
+    compiled: bool | None = None,
 ) -> PlacementResult:
     """Run a trace to its end under a policy that places jobs on GPUs.
 
@@ -58,9 +60,14 @@ def simulate_placement(
         Slowdown of jobs that share GPUs; by default there is none.
     rules : PlacementRules, optional
     on_event : callable, optional
-        Callback after each call of the policy with (call, time_s, jobs ended, jobs in all).
+        Callback after each call of the policy, or batch of events of the compiled loops, with (call, time_s, jobs
+        ended, jobs in all).
     record : bool
         Whether to record which job held which GPUs when (`stretches`).
+    compiled : bool, optional
+        Whether compiled loops follow the policy's `rule`, a `DelayRule`, or the plain Python reference calls the
+        policy. By default the loops run where there is such a rule. Both give the same result, but that the calls of a
+        policy are recorded by the reference only.
 
     Raises
     ------
@@ -96,8 +103,22 @@ def simulate_placement(
     slowdown = ConstantInterference(1.0) if interference is None else interference
     if not _has_methods(slowdown, "ratio"):
         raise InvalidInput("interference", interference, "must have ratio(mine, others), as ConstantInterference has")
+    rules, record = rules or PlacementRules(), as_flag("record", record)
+    rule = getattr(policy, "rule", None) if compiled is None or as_flag("compiled", compiled) else None
+    if not isinstance(rule, DelayRule):
+        if compiled:
+            raise InvalidInput("compiled", compiled, f"policy {policy.name} has no rule that the compiled loops know")
+        rule = None
+    run: EngineRun[PlacementResult]
     try:
-        run = _Run(trace, policy, found, rates, slowdown, rules or PlacementRules(), as_flag("record", record))
+        if rule is None:
+            run = _Run(trace, policy, found, rates, slowdown, rules, record)
+        else:
+            # Loading numba takes a second, which the reference does not need.
+            from .compiled.run import CompiledRun
+            from .compiled.setup import PlacementSetup
+
+            run = CompiledRun(PlacementSetup(trace, found, rates, rules), policy, rule, record=record)
     except InvalidInput as error:
         raise trace.locate(error) from None
     return play(run, len(trace), on_event)
@@ -149,19 +170,9 @@ class _Run:
 
     def _admissible(self, speeds: Speeds) -> list[PlacementJob]:
         """Return the jobs; InvalidInput names the first that cannot run alone on the empty cluster."""
-        trace, gpus = self.trace, self.state.gpus
-        work = as_reals("work of speeds", speeds.work(trace), above=0.0, shape=(len(trace),))
-        jobs = []
-        for index, model in enumerate(trace.model):
-            gang, size = int(trace.gang_gpus[index]), int(trace.batch_size[index])
-            if gang > gpus.cluster.gpus:
-                why = f"job {trace.job_id[index]!r} is wider than the cluster of {gpus.cluster.gpus} GPUs"
-                raise InvalidInput("gang_gpus", gang, why, index=index)
-            fewest = gpus.fewest_machines(gang)
-            tier, racks = gpus.least_tier(gang), gpus.fewest_racks(gang)
-            alone = Running(index, model, gang, gang, fewest, fewest, tier, size, size, racks)
-            jobs.append(PlacementJob(self.state, trace, index, float(work[index]), self.execution.rate_of(alone)))
-        return jobs
+        work, rates = work_and_rates(self.trace, self.state.gpus, speeds)
+        pairs = zip(work.tolist(), rates.tolist(), strict=True)
+        return [PlacementJob(self.state, self.trace, index, *pair) for index, pair in enumerate(pairs)]
 
     @property
     def time_s(self) -> float:

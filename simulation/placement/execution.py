@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...formulations.checks import as_integer, as_real
+from ...formulations.checks import as_integer
 from ...formulations.errors import InvalidInput
 from ..results.timeline import StretchLog
 from .actions import Move, Start
@@ -20,7 +20,7 @@ from .interference import Interference
 from .job import PlacementJob
 from .policy import PlacementState
 from .rules import PlacementRules
-from .speeds import Running, Speeds
+from .speeds import Running, Speeds, checked_exposed, checked_rate
 from .ticks import TICK_S
 
 #: Time, kind, trace index, and version of the run or lease.
@@ -64,13 +64,6 @@ class Execution:
         self.tiers = np.zeros(jobs, dtype=np.int64)
         self.stretches = StretchLog()
         self._ready_s: dict[int, float] = {}  # GPUs on which a stopped job saves its state, and until when
-
-    def rate_of(self, run: Running) -> float:
-        """Return the progress per second of a job alone; InvalidInput if it cannot run so."""
-        rate = float(self.speeds.rate(run))
-        if not (math.isfinite(rate) and rate > 0):
-            raise InvalidInput("speeds", rate, f"job cannot run so: {run}", index=run.trace_index)
-        return rate
 
     def start(self, job: PlacementJob, action: Start) -> None:
         """Start a waiting job, or renew the lease of one whose lease ends now."""
@@ -130,8 +123,7 @@ class Execution:
         if action.sub_batch is not None:
             part = as_integer("sub_batch", action.sub_batch, minimum=1, maximum=size)
         run = state.run_on(job, ids, size, part)
-        job._solo_rate = self.rate_of(run)
-        job._exposed = as_real("exposed of speeds", self.speeds.exposed(run), minimum=0.0, maximum=1.0)
+        job._solo_rate, job._exposed = checked_rate(self.speeds, run), checked_exposed(self.speeds, run)
         again = not math.isnan(job.start_s)
         ready_s = max([now_s, job._ready_s, *(self._ready_s.get(gpu, 0.0) for gpu in ids)]) if self._ready_s else now_s
         job._progress_from_s = ready_s + (self.rules.restart_s if again else 0.0)

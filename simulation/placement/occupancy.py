@@ -41,6 +41,16 @@ class Occupancy:
         self._by_free: list[list[int]] = [[] for _ in range(self._size)] + [list(range(count))]
         self._free_in_rack = [self._per_rack * self._size] * (count // self._per_rack)
 
+    @property
+    def machine_gpus(self) -> int:
+        """GPUs of each machine; a cluster without machines counts as one machine."""
+        return self._size
+
+    @property
+    def rack_gpus(self) -> int:
+        """GPUs of each rack."""
+        return self._size * self._per_rack
+
     def fewest_machines(self, gpus: int) -> int:
         """Return the least number of machines that hold so many GPUs."""
         return -(-gpus // self._size)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from ...formulations.arrays import Floats
-from ...formulations.checks import as_real
+from ...formulations.checks import as_real, as_reals
 from ...formulations.errors import InvalidInput
 from ..profiles.table import Profiles
 from ..traces.trace import Trace
 from ..traces.trajectory import exclusive_s
+from .occupancy import Occupancy
 
 
 class Running(NamedTuple):
@@ -108,6 +110,40 @@ class ProfileSpeeds:
     def exposed(self, run: Running) -> float:
         """Return 0: profiles do not divide computation and communication."""
         return 0.0
+
+
+def checked_rate(speeds: Speeds, run: Running) -> float:
+    """Return the progress per second of a job alone; InvalidInput if it cannot run so."""
+    rate = float(speeds.rate(run))
+    if not (math.isfinite(rate) and rate > 0):
+        raise InvalidInput("speeds", rate, f"job cannot run so: {run}", index=run.trace_index)
+    return rate
+
+
+def checked_exposed(speeds: Speeds, run: Running) -> float:
+    """Return the share of the run time that is exposed communication; InvalidInput unless it is from 0 to 1."""
+    return as_real("exposed of speeds", speeds.exposed(run), minimum=0.0, maximum=1.0)
+
+
+def work_and_rates(trace: Trace, gpus: Occupancy, speeds: Speeds) -> tuple[Floats, Floats]:
+    """Return the work of each job, and its rate alone on its gang, both of shape (N,).
+
+    Raises
+    ------
+    InvalidInput
+        For the first job that cannot run alone on the empty cluster.
+    """
+    work = as_reals("work of speeds", speeds.work(trace), above=0.0, shape=(len(trace),))
+    rates = np.empty(len(trace))
+    for index, model in enumerate(trace.model):
+        gang, size = int(trace.gang_gpus[index]), int(trace.batch_size[index])
+        if gang > gpus.cluster.gpus:
+            why = f"job {trace.job_id[index]!r} is wider than the cluster of {gpus.cluster.gpus} GPUs"
+            raise InvalidInput("gang_gpus", gang, why, index=index)
+        fewest, racks = gpus.fewest_machines(gang), gpus.fewest_racks(gang)
+        alone = Running(index, model, gang, gang, fewest, fewest, gpus.least_tier(gang), size, size, racks)
+        rates[index] = checked_rate(speeds, alone)
+    return work, rates
 
 
 def require_gang(run: Running) -> None:
