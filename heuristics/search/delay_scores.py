@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,15 +15,19 @@ from ...formulations.errors import InvalidInput
 from ...formulations.search.delay_timers import DelayTimers
 from ...formulations.search.objective import Objective
 from ...simulation.cluster import Cluster
+from ...simulation.placement.compiled.rule import DelayRule
 from ...simulation.placement.engine import simulate_placement
 from ...simulation.placement.occupancy import Occupancy
-from ...simulation.placement.policy import PlacementPolicy
 from ...simulation.placement.result import PlacementResult
 from ...simulation.placement.rules import PlacementRules
 from ...simulation.placement.speeds import Running, Speeds
 from ...simulation.placement.ticks import TICK_S
+from ...simulation.results.interrupt import play
 from ...simulation.traces.trace import Trace
 from ..dally.policy import DallyManualPolicy
+
+if TYPE_CHECKING:
+    from ...simulation.placement.compiled.setup import PlacementSetup
 
 #: Metrics, and what they are of a result: values by job, or one number.
 VALUES: dict[str, Callable[[PlacementResult], Any]] = {
@@ -85,7 +89,7 @@ class DelayScores:
     def _too_wide(self) -> str:
         return f"the job is wider than the cluster of {self.cluster.gpus} GPUs"
 
-    def policy(self, timers: DelayTimers) -> PlacementPolicy:
+    def policy(self, timers: DelayTimers) -> DallyManualPolicy:
         """Return the policy of these timers."""
         return DallyManualPolicy(timers=timers, lease_s=self.lease_s, offer_s=self.offer_s, keep=self.keep)
 
@@ -93,15 +97,30 @@ class DelayScores:
         """Return the scores of timers, shape (m,)."""
         return self.of_policy(self.policy(timers))
 
-    def of_policy(self, policy: PlacementPolicy) -> Floats:
-        """Return the scores of any policy, shape (m,)."""
+    def of_policy(self, policy: Any) -> Floats:
+        """Return the scores of any policy of the placement engine, shape (m,)."""
         rows = []
-        for trace in self.traces:
-            result = simulate_placement(
-                trace, policy, cluster=self.cluster, speeds=self.speeds, rules=self.rules, record=False
-            )
+        for setup in self._setups:
+            result = self._result(setup, policy)
             rows.append([each.of(VALUES[each.metric](result)) for each in self.objectives])
         return np.asarray(np.mean(rows, axis=0))
+
+    def _result(self, setup: PlacementSetup, policy: Any) -> PlacementResult:
+        from ...simulation.placement.compiled.run import CompiledRun
+
+        rule = getattr(policy, "rule", None)
+        if isinstance(rule, DelayRule):
+            return play(CompiledRun(setup, policy, rule, record=False), len(setup.trace))
+        return simulate_placement(
+            setup.trace, policy, cluster=self.cluster, speeds=self.speeds, rules=self.rules, record=False
+        )
+
+    @cached_property
+    def _setups(self) -> Sequence[PlacementSetup]:
+        # Loading numba takes a second.
+        from ...simulation.placement.compiled.setup import PlacementSetup
+
+        return [PlacementSetup(trace, self.cluster, self.speeds, self.rules) for trace in self.traces]
 
     # -- Lower bounds --------------------------------------------------------------------------------------------------
 
