@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ....formulations.compiled import compiled
 
 
@@ -18,89 +20,95 @@ def free_tier(state: Any, demand: int) -> int:
 
 
 @compiled(error_model="numpy")
-def release(arrays: Any, ids: Any, first: int, count: int) -> None:
-    """Mark GPUs as free."""
-    state = arrays.state[0]
-    for place in range(first, first + count):
-        gpu = ids[place]
+def release(state: Any, gpus: Any, job: Any) -> None:
+    """Mark the GPUs that a job holds as free."""
+    for place in range(job.first, job.first + job.gang):
+        gpu = gpus.held[place].gpu
         machine = gpu // state.size
         rack = machine // state.per_rack
-        arrays.used[gpu] = 0
-        arrays.machine_free[machine] += 1
-        arrays.rack_free[rack] += 1
-        state.most_on_machine = max(state.most_on_machine, arrays.machine_free[machine])
-        state.most_in_rack = max(state.most_in_rack, arrays.rack_free[rack])
-    state.free += count
+        gpus.gpus[gpu].used = 0
+        gpus.machines[machine].free += 1
+        gpus.racks[rack].free += 1
+        state.most_on_machine = max(state.most_on_machine, gpus.machines[machine].free)
+        state.most_in_rack = max(state.most_in_rack, gpus.racks[rack].free)
+    state.free += job.gang
 
 
 @compiled(error_model="numpy")
-def take(arrays: Any, ids: Any, first: int, count: int) -> None:
-    """Mark GPUs as in use."""
-    state = arrays.state[0]
-    for place in range(first, first + count):
-        gpu = ids[place]
+def take(state: Any, gpus: Any, job: Any) -> None:
+    """Mark the GPUs that a job accepts as used."""
+    for place in range(job.first, job.first + job.gang):
+        gpu = gpus.held[place].chosen
         machine = gpu // state.size
-        arrays.used[gpu] = 1
-        arrays.machine_free[machine] -= 1
-        arrays.rack_free[machine // state.per_rack] -= 1
-    state.free -= count
-    state.most_on_machine = state.most_in_rack = 0
-    for machine in range(len(arrays.machine_free)):
-        state.most_on_machine = max(state.most_on_machine, arrays.machine_free[machine])
-    for rack in range(len(arrays.rack_free)):
-        state.most_in_rack = max(state.most_in_rack, arrays.rack_free[rack])
+        gpus.gpus[gpu].used = 1
+        gpus.machines[machine].free -= 1
+        gpus.racks[machine // state.per_rack].free -= 1
+    state.free -= job.gang
+    most = 0
+    for machine in range(len(gpus.machines)):
+        most = max(most, gpus.machines[machine].free)
+    state.most_on_machine = most
+    most = 0
+    for rack in range(len(gpus.racks)):
+        most = max(most, gpus.racks[rack].free)
+    state.most_in_rack = most
 
 
 @compiled(error_model="numpy")
-def best_fit(free: Any, share: Any, first: int, end: int, count: int) -> int:
+def best_fit(parts: Any, first: int, end: int, count: int) -> int:
     """Return the first of those with the fewest free GPUs that suffice, or else of those with the most.
 
     Those that have a share already are left out.
     """
     fitting, largest = -1, -1
     for each in range(first, end):
-        if share[each] == 0:
-            if free[each] >= count and (fitting < 0 or free[each] < free[fitting]):
+        part = parts[each]
+        if part.share == 0:
+            if part.free >= count and (fitting < 0 or part.free < parts[fitting].free):
                 fitting = each
-            if largest < 0 or free[each] > free[largest]:
+            if largest < 0 or part.free > parts[largest].free:
                 largest = each
     return fitting if fitting >= 0 else largest
 
 
 @compiled(error_model="numpy")
-def choose(arrays: Any, job: Any) -> None:
+def choose(state: Any, gpus: Any, job: Any) -> None:
     """Choose free GPUs for a job; they suffice."""
-    state, share, demand = arrays.state[0], arrays.machine_share, job.gang
-    machine = best_fit(arrays.machine_free, share, 0, len(share), demand)
-    if arrays.machine_free[machine] >= demand:
-        share[machine] = demand
+    # A constant would have a type of its own, for which numba compiles a function again.
+    none = np.int64(0)
+    machine = best_fit(gpus.machines, none, len(gpus.machines), job.gang)
+    if gpus.machines[machine].free >= job.gang:
+        gpus.machines[machine].share = job.gang
     else:
-        rest = demand
+        rest = job.gang
         while rest > 0:
             # If no rack suffices for all GPUs, the racks with the most free GPUs come first, the last of them too.
-            rack = best_fit(arrays.rack_free, arrays.rack_share, 0, len(arrays.rack_share), demand)
-            inside = min(rest, arrays.rack_free[rack])
-            arrays.rack_share[rack] = inside
+            rack = best_fit(gpus.racks, none, len(gpus.racks), job.gang)
+            inside = min(rest, gpus.racks[rack].free)
+            gpus.racks[rack].share = inside
             rest -= inside
             while inside > 0:
                 begin = rack * state.per_rack
-                machine = best_fit(arrays.machine_free, share, begin, begin + state.per_rack, inside)
-                share[machine] = min(inside, arrays.machine_free[machine])
-                inside -= share[machine]
+                part = gpus.machines[best_fit(gpus.machines, begin, begin + state.per_rack, inside)]
+                part.share = min(inside, part.free)
+                inside -= part.share
     # The shares become GPUs in ascending order.
-    place, job.machines, job.racks, last = job.first, 0, 0, -1
-    for machine in range(len(share)):
-        if share[machine] > 0:
+    place, last = job.first, -1
+    job.machines = job.racks = 0
+    for machine in range(len(gpus.machines)):
+        part = gpus.machines[machine]
+        if part.share > 0:
             job.machines += 1
-            if machine // state.per_rack != last:
-                last = machine // state.per_rack
+            rack = machine // state.per_rack
+            if rack != last:
+                last = rack
                 job.racks += 1
-                arrays.rack_share[last] = 0
+                gpus.racks[rack].share = 0
             gpu = machine * state.size
-            while share[machine] > 0:
-                if arrays.used[gpu] == 0:
-                    arrays.chosen[place] = gpu
+            while part.share > 0:
+                if gpus.gpus[gpu].used == 0:
+                    gpus.held[place].chosen = gpu
                     place += 1
-                    share[machine] -= 1
+                    part.share -= 1
                 gpu += 1
     job.tier = 0 if job.machines == 1 else 1 if job.racks == 1 else 2

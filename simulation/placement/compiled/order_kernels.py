@@ -56,25 +56,24 @@ def is_stale(jobs: Any, event: Any) -> bool:
 
 
 @compiled(error_model="numpy")
-def push(arrays: Any, time_s: float, code: int, version: int) -> None:
+def push(state: Any, events: Any, time_s: float, code: int, version: int) -> None:
     """Add an event to the heap."""
-    state, events = arrays.state[0], arrays.events
     place = state.events
     state.events += 1
     while place > 0:
         above = (place - 1) // 2
-        if events[above].time_s < time_s or (events[above].time_s == time_s and events[above].code <= code):
+        event = events[above]
+        if event.time_s < time_s or (event.time_s == time_s and event.code <= code):
             break
-        events[place] = events[above]
+        events[place] = event
         place = above
     event = events[place]
     event.time_s, event.code, event.version = time_s, code, version
 
 
 @compiled(error_model="numpy")
-def pop(arrays: Any) -> None:
+def pop(state: Any, events: Any) -> None:
     """Remove the first event from the heap."""
-    state, events = arrays.state[0], arrays.events
     state.events -= 1
     count = state.events
     last = events[count]
@@ -85,9 +84,9 @@ def pop(arrays: Any) -> None:
             left, right = events[below], events[below + 1]
             if right.time_s < left.time_s or (right.time_s == left.time_s and right.code < left.code):
                 below += 1
-        next_one = events[below]
-        if last.time_s < next_one.time_s or (last.time_s == next_one.time_s and last.code <= next_one.code):
+        lower = events[below]
+        if last.time_s < lower.time_s or (last.time_s == lower.time_s and last.code <= lower.code):
             break
-        events[place] = events[below]
+        events[place] = lower
         place = below
     events[place] = last

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....formulations.arrays import Floats, Indices
 from ....formulations.errors import EquipoiseError, InvalidInput
 from ...results.timeline import Levels, Stretches
 from ..policy import PlacementPolicy
 from ..result import PlacementResult, TimerLog
-from .arrays import LEVEL
+from .arrays import ACCEPTED, ARRIVALS, LEVEL, MARK, TIMER, TunerArrays
 from .loop_kernels import FULL, LEASE_REFUSED, RATE_UNKNOWN, STUCK, WAKE_REFUSED, run_events
 from .order_kernels import LEASE, WAKE
 from .rule import DelayRule
@@ -21,7 +20,9 @@ from .setup import PlacementSetup
 
 # Events in a batch: Ctrl-C and progress wait for its end.
 _BATCH = 4096
-_LOGS = ("levels", "timers", "starts", "stops", "ids")
+# Columns of `Levels` by those of the log.
+_COUNTS = {"gpus_busy": "busy", "running": "running", "waiting": "waiting"}
+_LOGS = ("levels", "timers", "marks", "ids")
 
 
 class CompiledRun:
@@ -58,8 +59,8 @@ class CompiledRun:
             present = int(self._state["arrived"][0]) - self.ended
             raise EquipoiseError(f"{self.steps} calls passed, and {present} jobs have not ended")
         most = min(_BATCH, self.setup.rules.most_steps - self.steps)
-        self.arrays = self.arrays._replace(levels=np.zeros(most, LEVEL))
-        while (reason := run_events(self.arrays, most)) == RATE_UNKNOWN:
+        self.arrays = self.arrays._replace(log=self.arrays.log._replace(levels=np.zeros(most, LEVEL)))
+        while (reason := run_events(*self.arrays, most)) == RATE_UNKNOWN:
             self._add_rate()
         self.steps += int(self._state["levels"][0])
         self.ended = int(self._state["ended"][0])
@@ -76,12 +77,13 @@ class CompiledRun:
 
     def _add_rate(self) -> None:
         """Find the rate of the job whose start is due."""
-        index = int(self.arrays.accepted[self._state["started"][0]])
+        index = int(self.arrays.queue.lists[ACCEPTED, self._state["started"][0]])
         job = self.arrays.jobs[index]
         try:
             self.setup.add_rate(index, int(job["machines"]), int(job["racks"]))
         except InvalidInput as error:
             raise self._of_action(error) from None
+        job["entry"] = self.setup.entries[index]
         self.arrays = self.arrays._replace(rates=self.setup.rates)
 
     def _of_action(self, error: InvalidInput) -> InvalidInput:
@@ -92,37 +94,43 @@ class CompiledRun:
 
     def _waiting(self) -> str:
         """Return the names of the first jobs that wait."""
-        arrived = self.arrays.arrivals[: self._state["arrived"][0]]
+        arrived = self.arrays.queue.lists[ARRIVALS, : self._state["arrived"][0]]
         left = arrived[np.isnan(self.arrays.jobs["end_s"][arrived])]
         return ", ".join(repr(self.setup.trace.job_id[index]) for index in left[:5]) + ", ..."
 
     def _collect(self) -> None:
         """Move the logs out of the arrays."""
-        for name in _LOGS:
+        log = self.arrays.log
+        for name, rows in zip(_LOGS, (log.levels, self.arrays.tuner.log, log.marks, log.ids), strict=True):
             count = int(self._state[name][0])
             if count:
-                self._logged[name].append(getattr(self.arrays, name)[:count].copy())
+                self._logged[name].append(rows[:count].copy())
                 self._state[name] = 0
 
     def _enlarge(self) -> None:
-        """Drop events that will not take place, and double the arrays that are more than half full."""
-        arrays, jobs = self.arrays, self.arrays.jobs
-        events = arrays.events[: self._state["events"][0]]
-        index = events["code"] % LEASE
-        version = np.where(events["code"] < LEASE, jobs["version"][index], jobs["lease"][index])
-        events = events[(events["code"] >= WAKE) | (events["version"] == version)]
+        """Drop events that will not take place, and double the arrays of events and waits if they are half full."""
+        jobs, events = self.arrays.jobs, self.arrays.events[: self._state["events"][0]]
+        calls, index = events["code"] >= WAKE, events["code"] % LEASE
+        index[calls] = 0
+        version = np.where(events["code"] >= LEASE, jobs["lease"][index], jobs["version"][index])
+        events = events[calls | (events["version"] == version)]
         # A sorted array is a heap.
         events = events[np.lexsort((events["code"], events["time_s"]))]
-        size = len(arrays.events) * (2 if 2 * len(events) > len(arrays.events) else 1)
+        size = len(self.arrays.events) * (2 if 2 * len(events) > len(self.arrays.events) else 1)
         self._state["events"] = len(events)
-        self._state["longest"] = longest = arrays.lists["count"].max()
-        waits = arrays.waits
-        if 2 * longest > waits.shape[1]:
-            # Each row begins at its first wait.
-            places = (arrays.lists["head"][:, None] + np.arange(waits.shape[1])) % waits.shape[1]
-            waits = np.concatenate([np.take_along_axis(waits, places, axis=1), np.zeros_like(waits)], axis=1)
-            arrays.lists["head"] = 0
-        self.arrays = arrays._replace(events=np.resize(events, size), waits=waits)
+        self.arrays = self.arrays._replace(events=np.resize(events, size), tuner=self._longer(self.arrays.tuner))
+
+    def _longer(self, tuner: TunerArrays) -> TunerArrays:
+        """Return arrays of the tuner with rows twice as long, if one is half full."""
+        histories, waits = tuner.histories, tuner.waits
+        self._state["longest"] = longest = histories["count"].max()
+        if 2 * longest <= waits.shape[1]:
+            return tuner
+        # Each row begins at its first wait.
+        places = (histories["head"][:, None] + np.arange(waits.shape[1])) % waits.shape[1]
+        histories["head"] = 0
+        ordered = np.take_along_axis(waits, places, axis=1)
+        return tuner._replace(waits=np.concatenate([ordered, np.zeros_like(ordered)], axis=1))
 
     # -- Result --------------------------------------------------------------------------------------------------------
 
@@ -158,54 +166,41 @@ class CompiledRun:
             timers=self._timers() if self.rule.tuner is not None else None,
         )
 
-    def _log(self, name: str) -> NDArray[Any]:
-        return np.concatenate([*self._logged[name], getattr(self.arrays, name)[:0]])
+    def _log(self, name: str, kind: Any) -> NDArray[Any]:
+        return np.concatenate([*self._logged[name], np.zeros(0, kind)])
 
     def _levels(self) -> Levels:
-        rows = self._log("levels")
+        rows = self._log("levels", LEVEL)
         end_s = np.append(rows["time_s"][1:], self.time_s)[: len(rows)]
         kept = end_s > rows["time_s"]
-        return Levels(
-            start_s=rows["time_s"][kept],
-            end_s=end_s[kept],
-            gpus_busy=rows["busy"][kept].astype(np.int64),
-            running=rows["running"][kept].astype(np.int64),
-            waiting=rows["waiting"][kept].astype(np.int64),
-        )
+        counts = {name: rows[field][kept].astype(np.int64) for name, field in _COUNTS.items()}
+        return Levels(start_s=rows["time_s"][kept], end_s=end_s[kept], **counts)
 
     def _timers(self) -> TimerLog:
-        rows = self._log("timers")
-        return TimerLog(
-            time_s=rows["time_s"].copy(),
-            tier=rows["tier"].astype(np.int64),
-            demand=rows["demand"].astype(np.int64),
-            timer_s=rows["timer_s"].copy(),
-        )
+        rows = self._log("timers", TIMER)
+        whole = {name: rows[name].astype(np.int64) for name in ("tier", "demand")}
+        return TimerLog(time_s=rows["time_s"].copy(), timer_s=rows["timer_s"].copy(), **whole)
 
     def _stretches(self) -> Stretches:
-        """Return the stretches from each start of a job to its next stop."""
-        starts, ids = self._log("starts"), self._log("ids")
-        index = starts["job"].astype(np.int64)
-        end_s = _ends(index, self._log("stops"), len(self.setup.trace))
+        """Return the stretches from each start of a job to the stop that follows it."""
+        marks, ids = self._log("marks", MARK), self._log("ids", np.int64)
+        by_job = np.argsort(marks["job"], kind="stable")
+        marks = marks[by_job]
+        first = np.append(True, marks["job"][1:] != marks["job"][:-1])[: len(marks)]
+        # Starts and stops of a job take turns, and the first is a start.
+        place = np.arange(len(marks))
+        starts = (place - np.maximum.accumulate(np.where(first, place, 0))) % 2 == 0
+        left_s = np.where(np.append(first[1:], True)[: len(marks)], math.inf, np.append(marks["time_s"][1:], 0.0))
+        back = np.argsort(by_job[starts])
+        index, start_s, end_s = (column[starts][back] for column in (marks["job"], marks["time_s"], left_s))
         gpus = self.setup.gangs[index]
-        kept = starts["time_s"] < self.time_s
+        kept = start_s < self.time_s
         ids = ids[np.repeat(kept, gpus)]
         return Stretches(
-            trace_index=index[kept],
-            start_s=starts["time_s"][kept],
+            trace_index=index[kept].astype(np.int64),
+            start_s=start_s[kept],
             end_s=np.minimum(self.time_s, end_s[kept]),
             gpus=gpus[kept].astype(np.float64),
             gpu_type=np.zeros(int(kept.sum()), np.int64),
             gpu_ids=ids if len(ids) else None,
         )
-
-
-def _ends(index: Indices, stops: NDArray[Any], jobs: int) -> Floats:
-    """Return the time at which each stretch of a job ends: that of the job's stop of the same number; else infinity."""
-    found = np.full(len(index), math.inf)
-    by_job, stops = np.argsort(index, kind="stable"), stops[np.argsort(stops["job"], kind="stable")]
-    started, stopped = np.bincount(index, minlength=jobs), np.bincount(stops["job"], minlength=jobs)
-    # Numbers of the starts that have a stop, job by job.
-    number = np.arange(len(index)) - np.repeat(np.cumsum(started) - started, started)
-    found[by_job[number < np.repeat(stopped, started)]] = stops["time_s"]
-    return found

@@ -12,7 +12,28 @@ from ...traces.trace import Trace
 from ..occupancy import Occupancy
 from ..rules import PlacementRules
 from ..speeds import Running, Speeds, checked_exposed, checked_rate, work_and_rates
-from .arrays import EVENT, GROUP, JOB, LEVEL, MARK, RATE, STATE, TIMER, TURN, WAIT, WAITS, EngineArrays
+from .arrays import (
+    ARRIVALS,
+    EVENT,
+    GPU,
+    GROUP,
+    HELD,
+    HISTORY,
+    JOB,
+    LEVEL,
+    MARK,
+    PART,
+    RATE,
+    STATE,
+    TIMER,
+    TURN,
+    WAIT,
+    EngineArrays,
+    GpuArrays,
+    LogArrays,
+    QueueArrays,
+    TunerArrays,
+)
 from .rule import DelayRule
 
 # Rows of the logs beyond those of one event.
@@ -60,49 +81,28 @@ class PlacementSetup:
 
     def arrays(self, rule: DelayRule, *, record: bool) -> EngineArrays:
         """Return arrays of these jobs, none of which has arrived, under a rule."""
-        count, gpus, demands = len(self.trace), self.cluster.gpus, len(self.demands)
-        starts = min(count, gpus)
-        machine, rack = self._gpus.machine_gpus, self._gpus.rack_gpus
-        indices = {name: np.zeros(count, np.int64) for name in ("order", "ended", "due", "expired", "accepted")}
-        lists = np.zeros(2 * demands, WAITS)
-        lists["changed"], lists["logged_s"] = 1, math.nan
-        tuner = rule.tuner
+        starts, gpus = min(len(self.trace), self.cluster.gpus), self._gpus_arrays()
+        marks, ids = (3 * starts + _LOG_ROWS, len(gpus.gpus) + 4 * _LOG_ROWS) if record else (0, 0)
         return EngineArrays(
             state=self._state(rule, record),
             jobs=self._jobs(),
-            turns=np.zeros(count, TURN),
-            groups=self._groups(rule),
-            arrivals=self._arrivals,
-            **indices,
-            held=np.zeros(self.gangs.sum(), np.int64),
-            chosen=np.zeros(self.gangs.sum(), np.int64),
-            used=np.zeros(gpus, np.int64),
-            gpu_ready_s=np.zeros(gpus),
-            machine_free=np.full(gpus // machine, machine),
-            rack_free=np.full(gpus // rack, rack),
-            machine_share=np.zeros(gpus // machine, np.int64),
-            rack_share=np.zeros(gpus // rack, np.int64),
-            lists=lists,
-            waits=np.zeros((len(lists), 1 << (4 * starts).bit_length() if tuner else 2 * starts), WAIT),
-            bounds=np.array([tuner.floor_s, tuner.cap_s, tuner.empty_s] if tuner else np.zeros((3, 2))),
+            queue=self._queue(rule),
+            gpus=gpus,
+            tuner=self._tuner(rule, starts),
             events=np.zeros(8 * starts + 2, EVENT),
-            entries=self.entries,
             rates=self.rates,
-            levels=np.zeros(0, LEVEL),
-            timers=np.zeros(2 * starts + 4 * demands + _LOG_ROWS, TIMER),
-            starts=np.zeros(starts + _LOG_ROWS if record else 0, MARK),
-            stops=np.zeros(2 * starts + _LOG_ROWS if record else 0, MARK),
-            ids=np.zeros(gpus + 4 * _LOG_ROWS if record else 0, np.int64),
+            log=LogArrays(np.zeros(0, LEVEL), np.zeros(marks, MARK), np.zeros(ids, np.int64)),
         )
 
     def _jobs(self) -> NDArray[np.void]:
         jobs = np.zeros(len(self.trace), JOB)
         jobs["work"], jobs["arrival_s"] = self.work, self.trace.arrival_s
         jobs["gang"], jobs["group"], jobs["first"] = self.gangs, self._group, self._first
+        jobs["entry"] = self.entries
         jobs["start_s"] = jobs["end_s"] = math.nan
         return jobs
 
-    def _groups(self, rule: DelayRule) -> NDArray[np.void]:
+    def _queue(self, rule: DelayRule) -> QueueArrays:
         groups = np.zeros(len(self.demands), GROUP)
         groups["demand"], groups["first"], groups["oldest_s"] = self.demands, self._first_of_group, math.inf
         if rule.tuner is None:
@@ -111,7 +111,28 @@ class PlacementSetup:
             # Jobs wait for no placement that cannot be.
             groups["machine_s"] = np.where(self.demands > self._gpus.machine_gpus, 0.0, machine_s)
             groups["rack_s"] = np.where(self.demands > self._gpus.rack_gpus, 0.0, rack_s)
-        return groups
+        count = len(self.trace)
+        lists = np.zeros((4, count), np.int64)
+        lists[ARRIVALS] = self._arrivals
+        return QueueArrays(np.zeros(count, TURN), groups, np.zeros(2 * count, np.int64), lists)
+
+    def _gpus_arrays(self) -> GpuArrays:
+        gpus, machine, rack = self.cluster.gpus, self._gpus.machine_gpus, self._gpus.rack_gpus
+        machines, racks = np.zeros(gpus // machine, PART), np.zeros(gpus // rack, PART)
+        machines["free"], racks["free"] = machine, rack
+        return GpuArrays(np.zeros(gpus, GPU), machines, racks, np.zeros(self.gangs.sum(), HELD))
+
+    def _tuner(self, rule: DelayRule, starts: int) -> TunerArrays:
+        histories = np.zeros(2 * len(self.demands), HISTORY)
+        histories["tier"], histories["demand"] = np.arange(len(histories)) % 2, np.repeat(self.demands, 2)
+        histories["changed"], histories["logged_s"] = 1, math.nan
+        length = starts
+        if rule.tuner is not None:
+            for name in ("floor_s", "cap_s", "empty_s"):
+                histories[name] = np.tile(getattr(rule.tuner, name), len(self.demands))
+            length = 1 << (4 * starts).bit_length()
+        log = np.zeros(2 * starts + 4 * len(self.demands) + _LOG_ROWS, TIMER)
+        return TunerArrays(histories, np.zeros((len(histories), length), WAIT), log)
 
     def _state(self, rule: DelayRule, record: bool) -> NDArray[np.void]:
         state, rules, tuner = np.zeros(1, STATE), self.rules, rule.tuner
