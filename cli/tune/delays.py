@@ -78,8 +78,12 @@ def tune_delays(
     profiles: ProfileFolder = None,
     rules: Rules = None,
     lease_s: Annotated[float, typer.Option(metavar="S", help="Seconds of a lease.")] = 3600.0,
-    offer_s: Annotated[float | None, typer.Option(metavar="S", help="Seconds between offers [offers at events].")] = None,
-    keep: Annotated[bool, typer.Option("--keep/--no-keep", help="Keep GPUs beyond a lease if no job takes one.")] = True,
+    offer_s: Annotated[
+        float | None, typer.Option(metavar="S", help="Seconds between offers [offers at events].")
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep/--no-keep", help="Keep GPUs beyond a lease if no job takes one.")
+    ] = True,
     space: Annotated[
         str, typer.Option(metavar="NAME", help="by_demand: timers for each number of GPUs; shared: one pair.")
     ] = "by_demand",

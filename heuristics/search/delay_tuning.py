@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...formulations.arrays import Floats
-from ...formulations.checks import as_flag, as_real
 from ...formulations.search.delay_space import DelaySpace
 from ...formulations.search.objective import Objective
 from ...simulation.cluster import Cluster

@@ -14,7 +14,7 @@ import numpy as np
 from ...formulations.arrays import Floats
 from ...formulations.errors import InvalidInput
 from ...formulations.search.front import ParetoFront
-from ...formulations.search.objective import Objective, Variable, as_objectives
+from ...formulations.search.objective import Variable, as_objectives
 from ...formulations.search.problem import EvaluateMany, SearchProblem
 from ...simulation.traces.trace import Trace
 

@@ -62,7 +62,8 @@ class EvolutionarySearch(SearchBackend):
             values = np.where(infeasible[:, None], 0.0, (scores - origin) / unit)
             static = StaticProblem(stated, F=values, G=infeasible[:, None].astype(np.float64))
             Evaluator().eval(static, generation)
-            algorithm.advance(infills=generation)
+            with np.errstate(invalid="ignore"):  # the extent of a front of one point is zero
+                algorithm.advance(infills=generation)
 
 
 def genetic_operators(variables: int) -> dict[str, Any]:

@@ -79,7 +79,9 @@ def warm_start(check: Check, kind: str) -> None:
     """A search with a front to start from ends with one at least as good, and says what became of it."""
     check.needs_warm_start()
     for known in easy_fronts()[1:3]:
-        start = solve(check.suited(known.problem), "random", seed=99, backend_options={"random": {"evaluations": 500}}).require_plan()
+        start = solve(
+            check.suited(known.problem), "random", seed=99, backend_options={"random": {"evaluations": 500}}
+        ).require_plan()
         result = _search(check, known.problem, warm_start=start)
         noted(result)
         if (result.objective or 0.0) < start.hypervolume:
