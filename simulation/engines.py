@@ -135,7 +135,16 @@ _OWN = (
             ("shared_gpu_s", "shared GPU s"),
         ),
         job_fields=("waited_s", "exposed_s"),
-        options=("--machines", "--gpus-per-machine", "--racks", "--speeds", "--models", "--slowdown", "--interference"),
+        options=(
+            "--machines",
+            "--gpus-per-machine",
+            "--racks",
+            "--speeds",
+            "--models",
+            "--slowdown",
+            "--network",
+            "--interference",
+        ),
     ),
     Engine(
         name="fluid",

@@ -29,6 +29,7 @@ from ..simulate.options import (
     Jobs,
     Machines,
     ModelFile,
+    NetworkFile,
     Predict,
     ProfileFolder,
     Racks,
@@ -77,6 +78,7 @@ def compare_command(
     speeds: SpeedsName = None,
     models: ModelFile = None,
     slowdown: Slowdown = None,
+    network: NetworkFile = None,
     interference: InterferenceText = None,
     speedups: SpeedupFile = None,
     predict: Predict = False,
@@ -95,7 +97,7 @@ def compare_command(
     """
     own = EngineOptions(
         machines=machines, gpus_per_machine=gpus_per_machine, racks=racks, speeds=speeds, models=models,
-        slowdown=slowdown, interference=interference, speedups=speedups,
+        slowdown=slowdown, network=network, interference=interference, speedups=speedups,
     )  # fmt: skip
     engine = own.engine(engine)
     if workers is not None:

@@ -24,6 +24,7 @@ from .options import (
     Jobs,
     Machines,
     ModelFile,
+    NetworkFile,
     Predict,
     ProfileFolder,
     Racks,
@@ -67,6 +68,7 @@ def simulate_command(
     speeds: SpeedsName = None,
     models: ModelFile = None,
     slowdown: Slowdown = None,
+    network: NetworkFile = None,
     interference: InterferenceText = None,
     speedups: SpeedupFile = None,
     predict: Predict = False,
@@ -82,7 +84,7 @@ def simulate_command(
     """
     own = EngineOptions(
         machines=machines, gpus_per_machine=gpus_per_machine, racks=racks, speeds=speeds, models=models,
-        slowdown=slowdown, interference=interference, speedups=speedups,
+        slowdown=slowdown, network=network, interference=interference, speedups=speedups,
     )  # fmt: skip
     engine = own.engine(engine)
     spec, *more = read_policies([policy], seed, engine)

@@ -10,6 +10,8 @@ from typing import Any
 from ...formulations.checks import as_integer
 from ...simulation import Profiles, Trace, exclusive_s, read_durations, read_trace
 from ...simulation.engines import DEFAULT_ENGINE, Engine, find_engine
+from ...simulation.network import CommunicationTable
+from ...simulation.placement import ModelTable, SharedSpeeds
 from ...simulation.traces.durations import is_duration_trace
 from ..console import print_status
 from ..errors import CommandError
@@ -111,7 +113,7 @@ def read_config(
     rules_type = find_engine(engine).rules_type
     own.check(engine)
     amounts = _gpus(own.gpus(gpus))
-    own.cluster(amounts)
+    machines = own.cluster(amounts)
     widest = amounts if isinstance(amounts, int) else max(amounts.values())
     as_integer("--seed", seed, minimum=0)
     for option, count in (("--jobs", jobs), ("--split-gpus", split_gpus)):
@@ -169,6 +171,7 @@ def read_config(
     )
     found = fitting_jobs(first_jobs(found, jobs), widest, skip_wide)
     checked_rules = _rules(rules, rules_type)
+    speeds = speedups or own.speeds_for(engine, found, known, models, checked_rules, seed, machines)
     return SimulationConfig(
         engine_name=engine,
         trace_name=trace,
@@ -181,8 +184,8 @@ def read_config(
         seed=seed,
         split_gpus=split_gpus,
         own=own,
-        speeds=speedups or own.speeds_for(engine, found, known, models, checked_rules, seed),
-        policy_defaults={"seed": seed} | ({} if models is None else {"skew": models.table.skews}),
+        speeds=speeds,
+        policy_defaults={"seed": seed} | _skews(speeds),
         asked=tuple(word for words, given in repeated if given for word in words),
     )
 
@@ -192,6 +195,12 @@ def _sized(trace: Trace, profiles: Profiles) -> Trace:
     if trace.duration_s is not None or trace.size_s is not None:
         return trace
     return replace(trace, duration_s=exclusive_s(trace, profiles))
+
+
+def _skews(speeds: Any) -> dict[str, Any]:
+    """Return the option of policies that holds the skews of models, if the table of the speeds states them."""
+    table = getattr(speeds.speeds, "table", None) if isinstance(speeds, SharedSpeeds) else None
+    return {"skew": table.skews} if isinstance(table, ModelTable | CommunicationTable) else {}
 
 
 def _gpus(text: str) -> int | dict[str, int]:

@@ -12,6 +12,7 @@ from ...formulations.errors import InvalidInput
 from ...simulation import Cluster, Profiles, Trace
 from ...simulation.engines import ENGINES, find_engine
 from ...simulation.fluid import Speedups
+from ...simulation.network import AllReduceSpeeds, CommunicationTable, Network, PenaltySpeeds, RatioSpeeds, TableSpeeds
 from ...simulation.placement import (
     DurationSpeeds,
     MeasuredSlowdown,
@@ -26,8 +27,12 @@ from ...simulation.placement import (
 )
 from ..errors import CommandError
 
-SPEEDS = ("durations", "models", "profiles")
+#: Speeds by the network, which state the time between machines themselves; --network supplies their data.
+NETWORK_SPEEDS = ("table", "all-reduce", "penalties")
+SPEEDS = ("durations", "models", "profiles", *NETWORK_SPEEDS)
 DEFAULT_GPUS = "32"
+#: Machines of a rack, and GPUs of each, where --racks alone states the cluster.
+MACHINES_OF_RACK, GPUS_OF_MACHINE = 8, 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +45,7 @@ class EngineOptions:
     speeds: str | None = None
     models: str | None = None
     slowdown: str | None = None
+    network: str | None = None
     interference: str | None = None
     speedups: str | None = None
 
@@ -78,25 +84,37 @@ class EngineOptions:
             raise InvalidInput("--speeds", self.speeds, f"must be one of {', '.join(SPEEDS)}")
         if self.models is not None and self.speeds != "models":
             raise CommandError(f"--models {self.models}: read by --speeds models only", "add --speeds models.")
-        if self.slowdown is not None and self.speeds == "models":
-            raise InvalidInput("--slowdown", self.slowdown, "--speeds models states the time between machines itself")
+        if self.slowdown is not None and self.speeds in ("models", *NETWORK_SPEEDS):
+            why = f"--speeds {self.speeds} states the time between machines itself"
+            raise InvalidInput("--slowdown", self.slowdown, why)
+        if self.network is not None and self.speeds not in NETWORK_SPEEDS:
+            why = f"--network {self.network}: read by --speeds table, all-reduce and penalties only"
+            raise CommandError(why, "add one of them.")
 
     def gpus(self, text: str | None) -> str:
         """Return the number of GPUs as written, or that of the machines, or the default."""
-        if self.machines is not None and self.gpus_per_machine is not None:
-            product = self.machines * self.gpus_per_machine
+        machines, gpus_per_machine = self._machines()
+        if machines is not None and gpus_per_machine is not None:
+            product = machines * gpus_per_machine
             if text not in (None, str(product)):
-                why = f"{self.machines} machines of {self.gpus_per_machine} GPUs have {product}"
+                why = f"{machines} machines of {gpus_per_machine} GPUs have {product}"
                 raise InvalidInput("--gpus", text, why)
             return str(product)
         return DEFAULT_GPUS if text is None else text
+
+    def _machines(self) -> tuple[int | None, int | None]:
+        """Return the machines and the GPUs of each; of `--racks` alone, 8 machines of 8 GPUs in each rack."""
+        if self.racks is None or self.machines is not None or self.gpus_per_machine is not None:
+            return self.machines, self.gpus_per_machine
+        return self.racks * MACHINES_OF_RACK, GPUS_OF_MACHINE
 
     def cluster(self, gpus: int | Mapping[str, int]) -> Cluster:
         """Return the cluster; InvalidInput names the option that does not fit the GPUs."""
         bare = Cluster.of(gpus)
         if len(bare.types) > 1 and self.given():
             raise _one_type()
-        sizes = {"machines": self.machines, "gpus_per_machine": self.gpus_per_machine, "racks": self.racks}
+        machines, gpus_per_machine = self._machines()
+        sizes = {"machines": machines, "gpus_per_machine": gpus_per_machine, "racks": self.racks}
         try:
             return Cluster(gpus_by_type=dict(bare.gpus_by_type), **sizes)
         except InvalidInput as error:
@@ -115,7 +133,8 @@ class EngineOptions:
 
     def take_durations(self, engine: str) -> bool:
         """Return whether the engine runs a trace with durations by them alone, without profiles."""
-        timed = "--speeds" in find_engine(engine).options and self.speeds in (None, "durations")
+        by_durations = self.speeds in (None, "durations", *NETWORK_SPEEDS)
+        timed = "--speeds" in find_engine(engine).options and by_durations
         return timed or divides_gpus(engine)
 
     def speedup_tables(self) -> Speedups:
@@ -130,6 +149,7 @@ class EngineOptions:
         models: ModelSpeeds | None,
         rules: Any,
         seed: int,
+        cluster: Cluster,
     ) -> Any:
         """Return the speeds of an engine that does not divide GPUs; `models` are those of `model_speeds`."""
         if "--speeds" not in find_engine(engine).options:
@@ -137,11 +157,15 @@ class EngineOptions:
         if not isinstance(profiles, Profiles):
             raise _one_type()
         name = self.speeds or ("profiles" if trace.duration_s is None else "durations")
-        if name == "durations" and trace.duration_s is None:
+        if name in ("durations", *NETWORK_SPEEDS) and trace.duration_s is None:
             raise InvalidInput("--speeds", name, "the trace has no durations; --speeds profiles takes its steps")
         slowdown = self._slowdown()
         factor = slowdown if isinstance(slowdown, float) else 1.0
-        speeds: Speeds = models or (DurationSpeeds(factor) if name == "durations" else ProfileSpeeds(profiles, factor))
+        speeds: Speeds
+        if name in NETWORK_SPEEDS:
+            speeds = self._network_speeds(name, cluster)
+        else:
+            speeds = models or (DurationSpeeds(factor) if name == "durations" else ProfileSpeeds(profiles, factor))
         if isinstance(slowdown, SlowdownTable):
             speeds = MeasuredSlowdown(speeds, slowdown)
         try:
@@ -154,6 +178,15 @@ class EngineOptions:
             one, other = beside.missing(trace)[0]
             raise InvalidInput("--interference", self.interference, f"the file has no ratio of {one} beside {other}")
         return SharedSpeeds(speeds, beside)
+
+    def _network_speeds(self, name: str, cluster: Cluster) -> RatioSpeeds:
+        """Return speeds by the network, with the data of `--network` or the built-in ones."""
+        file = self.network
+        if name == "table":
+            return TableSpeeds(None if file is None else CommunicationTable.read(file), cluster=cluster)
+        if name == "penalties":
+            return PenaltySpeeds(cluster=cluster) if file is None else PenaltySpeeds.read(file, cluster=cluster)
+        return AllReduceSpeeds(None if file is None else Network.read(file, cluster=cluster), cluster=cluster)
 
     def _slowdown(self) -> float | SlowdownTable:
         """Return the slowdown of jobs on more machines than they need."""
@@ -169,8 +202,9 @@ class EngineOptions:
 
     def metadata(self, engine: str) -> dict[str, Any]:
         """Return the options that the engine takes, as fields of a result's document."""
-        taken = find_engine(engine).options
-        return {name: value for name, value in vars(self).items() if f"--{name.replace('_', '-')}" in taken}
+        taken, (machines, gpus_per_machine) = find_engine(engine).options, self._machines()
+        stated = vars(self) | {"machines": machines, "gpus_per_machine": gpus_per_machine}
+        return {name: value for name, value in stated.items() if f"--{name.replace('_', '-')}" in taken}
 
 
 def divides_gpus(engine: str) -> bool:

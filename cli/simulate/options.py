@@ -40,22 +40,35 @@ Rules = Annotated[
 Sort = Annotated[bool, typer.Option("--sort", help="Put the jobs of TRACE in order of arrival.")]
 Machines = Annotated[int | None, typer.Option(metavar="N", help="Machines, in the placement and fluid engines.")]
 GpusPerMachine = Annotated[int | None, typer.Option(metavar="N", help="GPUs of each machine.")]
-Racks = Annotated[int | None, typer.Option(metavar="N", help="Racks of equally many machines.")]
+Racks = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Racks of equally many machines; without machines, each has 8 machines of 8 GPUs."),
+]
 SpeedsName = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="Speeds in the placement engine: durations [if the trace has any], models, profiles."
+        metavar="NAME",
+        help="Speeds in the placement engine: durations [if the trace has any], models, profiles; or, by the network, "
+        "table, all-reduce, penalties.",
     ),
 ]
 ModelFile = Annotated[
     str | None, typer.Option(metavar="FILE", help="Rows that --speeds models adds to its table of models.")
+]
+NetworkFile = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Measurements (CSV) of --speeds table, dimensions (JSON) of --speeds all-reduce, or penalties (JSON) of "
+        "--speeds penalties [builtin].",
+    ),
 ]
 Slowdown = Annotated[
     str | None,
     typer.Option(
         metavar="X|FILE",
         help="Slowdown of jobs on more machines than they need [1]: a number, or measured by job and GPUs; not with "
-        "--speeds models.",
+        "--speeds models or by the network.",
     ),
 ]
 InterferenceText = Annotated[

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -97,7 +98,7 @@ class DelayTimers:
             raise InvalidInput("by_demand", type(by_demand).__name__, "must be an object of JSON")
         pairs = {}
         for demand, pair in by_demand.items():
-            if not demand.isdecimal():
+            if not re.fullmatch("[1-9][0-9]{0,9}", demand):
                 raise InvalidInput("by_demand", demand, "must be a number of GPUs")
             pairs[int(demand)] = _read(f"by_demand[{demand}].", pair)
         return cls(**_read("", content)._asdict(), by_demand=pairs)

@@ -69,7 +69,7 @@ class TunerSettings:
         name : {"paper", "released"}
             "paper": sample deviation, neither floor nor cap. "released": those of the released code, which counts in
             leases: the variance divides by the number of waits, and timers lie from 6 leases to .8 of the history, and
-            from 12 leases to the history.
+            from 12 leases to the history, which is at least this long.
         lease_s : float
             Length of a lease, in seconds.
         **changes
@@ -79,7 +79,7 @@ class TunerSettings:
         own: dict[str, Any] = {}
         if name == "released":
             lease_s = as_real("lease_s", lease_s, above=0.0)
-            history_s = as_real("history_s", given.get("history_s", cls.history_s), minimum=15 * lease_s)
+            history_s = as_real("history_s", given.get("history_s", cls.history_s), minimum=12 * lease_s)
             own = {"ddof": 0, "floor_s": (6 * lease_s, 12 * lease_s), "cap_s": (0.8 * history_s, history_s)}
         elif name != "paper":
             raise InvalidInput("preset", name, f"must be one of {', '.join(PRESETS)}")
@@ -117,9 +117,10 @@ class AutoTuner:
 
     def timers(self, demand: int, now_s: float) -> TimerPair:
         """Return the timers of a demand after dropping waits recorded longer ago than the history."""
-        return TimerPair(self._timer(MACHINE, demand, now_s), self._timer(RACK, demand, now_s))
+        return TimerPair(self.timer_s(MACHINE, demand, now_s), self.timer_s(RACK, demand, now_s))
 
-    def _timer(self, tier: int, demand: int, now_s: float) -> float:
+    def timer_s(self, tier: int, demand: int, now_s: float) -> float:
+        """Return one of these timers."""
         key = tier, demand
         waits = self._waits.setdefault(key, deque())
         while waits and now_s - waits[0][0] > self.settings.history_s:

@@ -6,6 +6,7 @@ from bisect import insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from ...formulations.errors import InvalidInput
 from ...simulation.placement.job import PlacementJob
 from ...simulation.placement.ticks import ticks
 
@@ -80,6 +81,12 @@ def by_arrival(job: PlacementJob) -> tuple[int, int]:
     return ticks(job.arrival_s), job.trace_index
 
 
+def check_consolidation(consolidate: object) -> None:
+    """Raise InvalidInput unless the option `consolidate` is "machines" or "tier"."""
+    if consolidate not in ("machines", "tier"):
+        raise InvalidInput("consolidate", consolidate, "must be machines or tier")
+
+
 class Assignment:
     """Machines, and the jobs that are assigned to them, spread over them, or queued.
 
@@ -102,8 +109,9 @@ class Assignment:
         Machines that this call changed.
     """
 
-    def __init__(self, machines: int, gpus: int) -> None:
+    def __init__(self, machines: int, gpus: int, racks: int = 1) -> None:
         self.machines = [Machine(number, gpus) for number in range(machines)]
+        self.rack_of = [number * racks // machines for number in range(machines)]
         self.unit_of: dict[int, Unit] = {}
         self.spread: dict[int, PlacementJob] = {}
         self.queue: list[tuple[int, int, PlacementJob]] = []
@@ -158,18 +166,25 @@ class Assignment:
             return min(alike, key=lambda each: each.load)
         return next((each for each in able if not each.load), None) or min(able, key=lambda each: each.free)
 
-    def find_parts(self, gang: int, own: Mapping[int, int]) -> dict[int, int] | None:
-        """Return parts of few machines for a gang, by machine; GPUs in `own`, by machine, count as free."""
+    def find_parts(self, gang: int, own: Mapping[int, int], *, by_rack: bool = False) -> dict[int, int] | None:
+        """Return parts of few machines for a gang, by machine; GPUs in `own`, by machine, count as free.
+
+        With `by_rack` they are parts of few racks first, and then of few machines of each.
+        """
         free = {each.number: each.free + own.get(each.number, 0) for each in self.machines}
         if sum(free.values()) < gang:
             return None
-        parts: dict[int, int] = {}
-        while gang:
-            holding = [number for number, count in free.items() if count >= gang]
-            number = min(holding, key=free.__getitem__) if holding else max(free, key=free.__getitem__)
-            parts[number] = min(gang, free.pop(number))
-            gang -= parts[number]
-        return parts
+        if not by_rack or max(free.values()) >= gang:
+            return _few(free, gang)
+        racks: dict[int, dict[int, int]] = {}
+        for number, count in free.items():
+            racks.setdefault(self.rack_of[number], {})[number] = count
+        shares = _few({rack: sum(counts.values()) for rack, counts in racks.items()}, gang)
+        return {number: count for rack, share in shares.items() for number, count in _few(racks[rack], share).items()}
+
+    def span(self, parts: Mapping[int, int], *, by_rack: bool) -> tuple[int, int]:
+        """Return the number of racks, 0 if they do not count, and of machines, of parts by machine."""
+        return len({self.rack_of[number] for number in parts}) if by_rack else 0, len(parts)
 
     # -- Changes -------------------------------------------------------------------------------------------------------
 
@@ -238,3 +253,17 @@ class Assignment:
             self.crowded[machine] = None
         else:
             self.crowded.pop(machine, None)
+
+
+def _few(free: dict[int, int], gang: int) -> dict[int, int]:
+    """Divide a gang among few of the places that have enough free GPUs together; ties go to the lowest number.
+
+    The last place is the one with the fewest free GPUs that hold the rest, and those before it have the most.
+    """
+    parts: dict[int, int] = {}
+    while gang:
+        holding = [number for number, count in free.items() if count >= gang]
+        number = min(holding, key=free.__getitem__) if holding else max(free, key=free.__getitem__)
+        parts[number] = min(gang, free.pop(number))
+        gang -= parts[number]
+    return parts

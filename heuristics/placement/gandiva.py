@@ -15,7 +15,7 @@ from ...simulation.placement.job import PlacementJob
 from ...simulation.placement.policy import PlacementState
 from ...simulation.placement.speeds import Running
 from ...simulation.placement.ticks import TICK_S, ticks
-from .assignment import Assignment, Machine, Unit, by_arrival
+from .assignment import Assignment, Machine, Unit, by_arrival, check_consolidation
 
 # Model, GPUs and batch size of a job.
 Kind = tuple[str, int, int]
@@ -40,6 +40,9 @@ class GandivaPolicy:
         Models whose jobs can use more GPUs than they ask for; they need speeds that are known on other numbers of GPUs.
     grow_after_s : float
         Seconds for which a machine does not change before its jobs grow.
+    consolidate : {"machines", "tier"}
+        What spread jobs migrate to: fewer machines; or a lower tier of the network, that is fewer racks first, and then
+        fewer machines.
 
     Notes
     -----
@@ -51,6 +54,7 @@ class GandivaPolicy:
     defragment: float = 0.75
     adaptive: Collection[str] = ()
     grow_after_s: float = 600.0
+    consolidate: str = "machines"
     name: str = field(default="gandiva", init=False)
     knows: frozenset[str] = field(default=frozenset({"interference"}), init=False)
     engine: ClassVar[str] = "placement"
@@ -58,6 +62,7 @@ class GandivaPolicy:
     def __post_init__(self) -> None:
         store_checked(self, as_real, "quantum_s", "grow_after_s", above=TICK_S)
         store_checked(self, as_real, "defragment", minimum=0.0, maximum=1.0)
+        check_consolidation(self.consolidate)
         given = {} if self.utilization is None else self.utilization
         if not isinstance(given, Mapping):
             raise InvalidInput("utilization", type(given).__name__, "must map models to their GPU utilisation")
@@ -69,11 +74,11 @@ class GandivaPolicy:
             raise InvalidInput("adaptive", self.adaptive, "must be a collection of names of models")
         if models:
             self.knows |= {"speeds"}
-        self._clear(1, 1)
+        self._clear(1, 1, 1)
 
-    def _clear(self, machines: int, gpus: int) -> None:
+    def _clear(self, machines: int, gpus: int, racks: int) -> None:
         """Forget the jobs of an earlier run."""
-        self._jobs = Assignment(machines, gpus)
+        self._jobs = Assignment(machines, gpus, racks)
         self._slice_s = self._wake_s = math.inf
         self._pays: dict[tuple[Kind, Kind], bool] = {}  # whether packing jobs of these kinds pays
 
@@ -81,7 +86,7 @@ class GandivaPolicy:
         """Place, migrate, pack, take turns, and grow."""
         if not state.step:
             size = state.cluster.gpus_per_machine or state.cluster.gpus
-            self._clear(state.cluster.gpus // size, size)
+            self._clear(state.cluster.gpus // size, size, state.cluster.racks or 1)
         jobs, now_s = self._jobs, state.time_s
         jobs.begin_call(now_s, state.arrived, state.ended)
         slice_ends = self._slice_s <= now_s + TICK_S
@@ -118,7 +123,7 @@ class GandivaPolicy:
 
     def _migrate(self) -> None:
         """Let suspended jobs run elsewhere, separate pairs, consolidate spread jobs, and empty machines."""
-        jobs = self._jobs
+        jobs, by_rack = self._jobs, self.consolidate == "tier"
         while self._move_suspended():
             pass
         if not jobs.crowded and not jobs.queue:
@@ -129,8 +134,10 @@ class GandivaPolicy:
                     jobs.join(Unit([packed], machine))
         for job in sorted(jobs.spread.values(), key=by_arrival):
             own = jobs.parts_of(job)
-            parts = jobs.find_parts(job.gang_gpus, own)
-            if job.trace_index not in jobs.put and parts is not None and len(parts) < len(own):
+            parts = jobs.find_parts(job.gang_gpus, own, by_rack=by_rack)
+            if parts is None or job.trace_index in jobs.put:
+                continue
+            if jobs.span(parts, by_rack=by_rack) < jobs.span(own, by_rack=by_rack):
                 jobs.leave(job)
                 jobs.join_parts(job, parts)
         self._defragment()

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any, ClassVar
 
-from ...formulations.checks import as_real, as_reals, store_checked
+from ...formulations.checks import as_flag, as_real, as_reals, store_checked
 from ...formulations.errors import InvalidInput
-from ...simulation.placement.actions import Action, Start, Stop, Wake
+from ...simulation.placement.actions import Action, Move, Start, Stop, Wake
 from ...simulation.placement.job import PlacementJob
 from ...simulation.placement.model_table import ModelTable
 from ...simulation.placement.policy import PlacementState
 from ...simulation.placement.ticks import TICK_S, ticks
+from .assignment import check_consolidation
 from .service_distribution import ServiceDistribution
 
 # Place of a job in the order; its last items are the trace index, which breaks ties, and the gang.
@@ -53,7 +54,12 @@ class TiresiasPolicy:
         Size of the largest tensor relative to the model, by model; by default that of the built-in `ModelTable`. Other
         models count as not skewed.
     skew_threshold : float
-        Jobs of a model with a larger skew run on as few machines as their gang needs, or wait (PACKLIMIT).
+        Jobs of a model with a larger skew run consolidated, or wait (PACKLIMIT).
+    consolidate : {"machines", "tier"}
+        What consolidated jobs run on: as few machines as their gang needs; or the lowest tier of the network (machine,
+        rack, across racks) that their gang can have.
+    migrate : bool
+        Whether running jobs move to a lower tier when free GPUs and their own permit it.
 
     Notes
     -----
@@ -64,6 +70,8 @@ class TiresiasPolicy:
     promote: float | None = 8.0
     skew: Mapping[str, float] | None = None
     skew_threshold: float = 0.5
+    consolidate: str = "machines"
+    migrate: bool = False
     name: str = field(default="tiresias", init=False)
     knows: frozenset[str] = field(default=frozenset(), init=False)
     engine: ClassVar[str] = "placement"
@@ -77,6 +85,8 @@ class TiresiasPolicy:
         if self.promote is not None:
             store_checked(self, as_real, "promote", above=0.0)
         store_checked(self, as_real, "skew_threshold", minimum=0.0, maximum=1.0)
+        check_consolidation(self.consolidate)
+        self.migrate = as_flag("migrate", self.migrate)
         if self.skew is None:
             self.skew = ModelTable.builtin().skews
         elif not isinstance(self.skew, Mapping):
@@ -158,6 +168,21 @@ class TiresiasPolicy:
             yield Start(index, gpu_ids)
             self._place(job)
             self._expect(job, standing, state.time_s)
+        if self.migrate and state.gpus.free_gpus:
+            yield from self._migrate(state)
+
+    def _migrate(self, state: PlacementState) -> Iterator[Action]:
+        """Move running jobs to lower tiers, in order."""
+        for entry in self._running:
+            job = state.jobs[entry[-2]]
+            assert job.run is not None
+            if job.run.tier == state.gpus.least_tier(job.gang_gpus):
+                continue
+            gpu_ids = state.gpus.find(job.gang_gpus, own=job.gpu_ids)
+            assert gpu_ids is not None
+            if state.gpus.span(gpu_ids)[1] < job.run.tier:
+                yield Move(job.trace_index, gpu_ids)
+                self._expect(job, self._standings[job.trace_index], state.time_s)
 
     def _choose(self, state: PlacementState) -> tuple[list[Entry], list[Entry]]:
         """Return the running jobs that are not taken, and the waiting jobs that are, in order."""
@@ -190,12 +215,16 @@ class TiresiasPolicy:
         return stopped, started
 
     def _find(self, state: PlacementState, job: PlacementJob) -> tuple[int, ...] | None:
-        """Return GPUs for a job; None if its model is skewed and they are on more machines than it needs."""
-        gpu_ids = state.gpus.find(job.gang_gpus)
+        """Return GPUs for a job; None if its model is skewed and they are not consolidated."""
+        gpus, gang = state.gpus, job.gang_gpus
+        gpu_ids = gpus.find(gang)
         assert gpu_ids is not None
-        if job.model in self._skewed and state.gpus.span(gpu_ids)[0] > state.gpus.fewest_machines(job.gang_gpus):
-            return None
-        return gpu_ids
+        if job.model not in self._skewed:
+            return gpu_ids
+        machines, tier = gpus.span(gpu_ids)
+        if self.consolidate == "tier":
+            return gpu_ids if tier == gpus.least_tier(gang) else None
+        return gpu_ids if machines == gpus.fewest_machines(gang) else None
 
     # -- Changes of queue ----------------------------------------------------------------------------------------------
 

@@ -127,8 +127,6 @@ def as_network(value: Any, cluster: Cluster) -> Network:
         raise InvalidInput("network", type(value).__name__, "must be a Network")
     if value.sizes != cluster_sizes(cluster):
         sizes = " x ".join(map(str, cluster_sizes(cluster)))
-        found = " x ".join(map(str, value.sizes))
-        raise InvalidInput(
-            "network", found, f"the cluster has {sizes} GPUs of a machine, machines of a rack, and racks"
-        )
+        why = f"the cluster has {sizes} (GPUs of a machine, machines of a rack, racks)"
+        raise InvalidInput("network", " x ".join(map(str, value.sizes)), why)
     return value

@@ -101,7 +101,7 @@ class Occupancy:
         self._free_in_rack[machine // self._per_rack] += change
         self.free_gpus += change
 
-    def find(self, gpus: int, rule: str = "consolidated") -> tuple[int, ...] | None:
+    def find(self, gpus: int, rule: str = "consolidated", own: Sequence[int] = ()) -> tuple[int, ...] | None:
         """Return so many free GPUs by a placement rule, in ascending order; None if fewer are free.
 
         Parameters
@@ -112,12 +112,20 @@ class Occupancy:
             as few machines as possible, the last of them again with the fewest free GPUs that suffice. "first_fit"
             takes the GPUs with the lowest numbers, and "least_loaded" those that have held jobs for the least time
             (to the nearest 2^-20 s). Ties go to the lowest number.
+        own : sequence of int
+            GPUs that count as free too, unless several jobs hold them: those of a job that is to move.
         """
         if rule not in _RULES:
             raise InvalidInput("placement", rule, f"must be one of {', '.join(_RULES)}")
         if gpus < 1:
             raise InvalidInput("gpus", gpus, "must be at least 1")
-        return None if gpus > self.free_gpus else tuple(sorted(_RULES[rule](self, gpus)))
+        alone = [gpu for gpu in own if len(self.jobs_on[gpu]) == 1]
+        for gpu in alone:
+            self._flip(gpu, 1)
+        found = None if gpus > self.free_gpus else tuple(sorted(_RULES[rule](self, gpus)))
+        for gpu in alone:
+            self._flip(gpu, -1)
+        return found
 
     def _consolidated(self, gpus: int) -> list[int]:
         for machines in self._by_free[gpus:]:

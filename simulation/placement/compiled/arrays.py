@@ -19,9 +19,9 @@ JOB = _record(
     ("work done rate exposed at_s progress_from_s ready_s last_start_s", _FLOAT),
     # GPUs asked for; group of the jobs that ask for so many; its first row in `held`.
     ("gang group first", _INT),
-    # First row of its rates, -1: none; versions of run and lease; whether it runs, and the machines, racks and tier on which it does or is about to; its
-    # answer when its lease ends.
-    ("entry version lease runs machines racks tier answer", _INT),
+    # First row of its rates, -1: none; versions of run and lease; whether it runs, and the machines, racks and tier on which it does or is about to;
+    # whether it accepts GPUs when its lease ends.
+    ("entry version lease runs machines racks tier accepts", _INT),
     ("arrival_s run_s gpu_s exposed_s held_s start_s end_s", _FLOAT),
     # Numbers of restarts and preemptions; most machines and highest tier so far.
     ("restarts preemptions most_machines highest_tier", _INT),

@@ -58,9 +58,10 @@ def refresh(state: Any, tuner: Any, groups: Any, number: int) -> None:
     """Refresh the timers of a group at this time."""
     group = groups[number]
     group.stale = 0
-    # A job wider than a rack waits for no placement: its timers are those set at first, 0.
+    # A job wider than a machine or a rack waits for none: its timers are those set at first, 0.
     if state.tuned and group.demand <= state.size * state.per_rack:
-        for row in range(2 * number, 2 * number + 2):
-            set_timer(state, tuner, row)
-        group.machine_s = 0.0 if group.demand > state.size else tuner.histories[2 * number].timer_s
+        if group.demand <= state.size:
+            set_timer(state, tuner, 2 * number)
+            group.machine_s = tuner.histories[2 * number].timer_s
+        set_timer(state, tuner, 2 * number + 1)
         group.rack_s = tuner.histories[2 * number + 1].timer_s

@@ -92,7 +92,8 @@ def test_every_metric_is_given_for_wide_and_narrow_jobs(tmp_path, capsys):
             ["--policy", "sjf", "--machines", "3", "--gpus-per-machine", "4", "--gpus", "8"],
             "--gpus = '8': 3 machines of 4 GPUs have 12",
         ),
-        (["--policy", "sjf", "--racks", "2"], "--racks = 2: needs machines or gpus_per_machine"),
+        (["--policy", "sjf", "--racks", "0"], "--racks = 0: at least 1"),
+        (["--policy", "sjf", "--racks", "2", "--gpus", "64"], "--gpus = '64': 16 machines of 8 GPUs have 128"),
         (["--policy", "sjf", "--machines", "4", "--racks", "3"], "--racks = 3: 4 machines do not divide into so many"),
         (["--policy", "sjf", "--interference", "0.5"], "--interference = 0.5: at least 1"),
         (

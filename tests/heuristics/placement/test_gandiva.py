@@ -1,5 +1,6 @@
 """Gandiva rule by rule, on small cases computed by hand, with the numbers of rules of docs/placement-policies.md."""
 
+import numpy as np
 import pytest
 
 from equipoise import InvalidInput
@@ -29,14 +30,14 @@ class Ratios:
         return self.ratios[mine.model]
 
 
-def play(jobs, *, machines=1, size=4, models=None, speeds=None, interference=None, rules=None, **options):
+def play(jobs, *, machines=1, size=4, racks=None, models=None, speeds=None, interference=None, rules=None, **options):
     """Simulate jobs (gang, arrival, duration) on machines of `size` GPUs."""
     gangs, arrivals, durations = zip(*jobs, strict=True)
     trace = Trace(
         job_id=list(range(len(jobs))), model=models or ["m"] * len(jobs), gang_gpus=gangs, arrival_s=arrivals,
         duration_s=durations, batch_size=[8] * len(jobs),
     )  # fmt: skip
-    cluster = Cluster(gpus_by_type={"gpu": machines * size}, machines=machines)
+    cluster = Cluster(gpus_by_type={"gpu": machines * size}, machines=machines, racks=racks)
     return simulate_placement(
         trace, GandivaPolicy(**options), cluster=cluster, speeds=speeds or DurationSpeeds(),
         interference=interference, rules=PlacementRules(**(rules or {})),
@@ -188,6 +189,41 @@ def test_spread_jobs_migrate_to_fewer_machines_when_a_job_ends(jobs, job, wanted
 
 
 @pytest.mark.parametrize(
+    ("consolidate", "wanted"),
+    [("machines", [(3, 13, (2, 3, 4))]), ("tier", [(3, 8, (2, 3, 4)), (8, 13, (0, 1, 2))])],
+)
+def test_spread_jobs_migrate_to_fewer_racks_if_tiers_count(consolidate, wanted):
+    """Of two racks of two machines, one machine each is free at 3, and all of the first rack at 8."""
+    jobs = [(2, 0, 8), (2, 0, 3), (2, 0, 3), (2, 0, 50), (3, 1, 10)]
+    assert rows(play(jobs, machines=4, size=2, racks=2, consolidate=consolidate), 4) == wanted
+
+
+@pytest.mark.parametrize(
+    ("consolidate", "wanted"),
+    [("machines", [(3, 13, (0, 1, 6, 7))]), ("tier", [(3, 8, (0, 1, 6, 7)), (8, 13, (0, 1, 2, 4))])],
+)
+def test_spread_jobs_migrate_to_more_machines_of_one_rack_if_tiers_count(consolidate, wanted):
+    """The job has a machine of each rack; at 8 one GPU each of the two other machines of the first rack is free."""
+    jobs = [(2, 0, 3), (1, 0, 8), (1, 0, 99), (1, 0, 8), (1, 0, 99), (2, 0, 3), (2, 0, 99), (2, 0, 99), (4, 1, 10)]
+    assert rows(play(jobs, machines=6, size=2, racks=2, consolidate=consolidate), 8) == wanted
+
+
+def test_tiers_make_no_difference_on_one_rack():
+    rng = np.random.default_rng(0)
+    jobs = list(zip(rng.choice([1, 2, 3, 6, 9], 80), rng.uniform(0, 400, 80), rng.lognormal(3, 1, 80), strict=True))
+    found = [play(jobs, machines=6, consolidate=each, quantum_s=10) for each in ("machines", "tier")]
+    assert rows(found[0]) == rows(found[1])
+    assert found[0].moves.sum() > 5
+
+
+def test_jobs_migrate_more_often_if_tiers_count():
+    rng = np.random.default_rng(1)
+    jobs = list(zip(rng.choice([1, 2, 6, 9], 60), rng.uniform(0, 400, 60), rng.lognormal(3, 1, 60), strict=True))
+    spread = {each: play(jobs, machines=6, racks=3, consolidate=each).moves.sum() for each in ("machines", "tier")}
+    assert spread["tier"] > spread["machines"]
+
+
+@pytest.mark.parametrize(
     ("others", "defragment", "wanted"),
     [
         # 2.4: at 10 one of 4 GPUs of machine 0 is in use; its job migrates to the fuller machine 1.
@@ -335,6 +371,8 @@ def test_growth_needs_speeds_on_other_numbers_of_gpus():
         ({"adaptive": 3}, "adaptive"),
         ({"adaptive": [3]}, "adaptive"),
         ({"grow_after_s": -1}, "grow_after_s"),
+        ({"consolidate": "rack"}, "consolidate"),
+        ({"consolidate": True}, "consolidate"),
     ],
 )
 def test_bad_options_are_refused_by_name(options, field):

@@ -11,14 +11,14 @@ from equipoise.simulation import Cluster, Trace
 from equipoise.simulation.placement import DurationSpeeds, PlacementRules, simulate_placement
 
 
-def play(jobs, policy, *, gpus=1, machines=1, models=None, **rules):
+def play(jobs, policy, *, gpus=1, machines=1, racks=None, models=None, **rules):
     """Simulate jobs (gang, arrival, duration) and return the result."""
     gangs, arrivals, durations = zip(*jobs, strict=True)
     trace = Trace(
         job_id=list(range(len(jobs))), model=models or ["m"] * len(jobs), gang_gpus=gangs, arrival_s=arrivals,
         duration_s=durations, batch_size=[8] * len(jobs),
     )  # fmt: skip
-    cluster = Cluster(gpus_by_type={"gpu": gpus}, machines=machines)
+    cluster = Cluster(gpus_by_type={"gpu": gpus}, machines=machines, racks=racks)
     return simulate_placement(trace, policy, cluster=cluster, speeds=DurationSpeeds(), rules=PlacementRules(**rules))
 
 
@@ -197,6 +197,60 @@ def test_a_skewed_gang_larger_than_a_machine_needs_the_fewest_machines():
     assert (found.start_s[6], found.machines[6]) == (6, 2)
 
 
+@pytest.mark.parametrize(("consolidate", "start_s"), [("machines", 6), ("tier", 2)])
+def test_a_skewed_gang_may_take_any_machines_of_its_rack_if_tiers_count(consolidate, start_s):
+    """At 2 one GPU of each of three machines of a rack is free."""
+    jobs = [(1, 0, 6), (1, 0, 2), (1, 0, 7), (1, 0, 2), (1, 0, 9), (1, 0, 2), (3, 1, 1)]
+    policy = tiresias(1000, skew={"wide": 0.9}, consolidate=consolidate)
+    found = play(jobs, policy, gpus=6, machines=3, models=["m"] * 6 + ["wide"])
+    assert found.start_s[6] == start_s
+
+
+# Two racks of two machines of two GPUs: at 3 a machine of each rack is free, and at 8 all of the first rack.
+RACKS = {"gpus": 8, "machines": 4, "racks": 2}
+FULL = [(2, 0, 8), (2, 0, 3), (2, 0, 3), (2, 0, 9)]
+
+
+@pytest.mark.parametrize(
+    ("consolidate", "model", "start_s", "tier"),
+    [("machines", "wide", 3, 2), ("tier", "wide", 8, 1), ("tier", "m", 3, 2)],
+)
+def test_a_skewed_gang_waits_for_its_lowest_tier_if_tiers_count(consolidate, model, start_s, tier):
+    policy = tiresias(1000, skew={"wide": 0.9}, consolidate=consolidate)
+    found = play([*FULL, (3, 1, 10)], policy, models=["m"] * 4 + [model], **RACKS)
+    assert (found.start_s[4], found.tier[4]) == (start_s, tier)
+
+
+def test_a_skewed_gang_wider_than_a_rack_takes_any_gpus():
+    """At 3 five GPUs are free on three machines, as many as the gang needs on the empty cluster."""
+    jobs = [(2, 0, 9), (1, 0, 9), (1, 0, 3), (2, 0, 3), (2, 0, 3), (5, 1, 1)]
+    policy = tiresias(1000, skew={"wide": 0.9}, consolidate="tier")
+    assert play(jobs, policy, models=["m"] * 5 + ["wide"], **RACKS).start_s[5] == 3
+
+
+@pytest.mark.parametrize(
+    ("migrate", "wanted"),
+    [
+        (False, [(3, 14, (2, 3, 4)), (15, 26, (0, 1, 2))]),
+        (True, [(3, 8, (2, 3, 4)), (8, 15, (0, 1, 2)), (16, 28, (0, 1, 2))]),
+    ],
+)
+def test_running_jobs_move_to_a_lower_tier_that_their_own_gpus_complete(migrate, wanted):
+    """At 8 the first rack has two free GPUs beside the two of the job.
+
+    The move costs 2 s of restart, so that the job is demoted at 15 and not at 13, and yields then to one of all GPUs.
+    """
+    found = play([*FULL, (3, 1, 20), (8, 14, 1)], tiresias(30, migrate=migrate), restart_s=2, **RACKS)
+    assert [row[1:] for row in timed_ids(found) if row[0] == 4] == wanted
+
+
+def timed_ids(result):
+    """Return the stretches as (job, start, end, GPUs), by start."""
+    found = result.stretches
+    columns = found.start_s.tolist(), found.trace_index.tolist(), found.end_s.tolist(), found.ids()
+    return [(job, start, end, tuple(ids.tolist())) for start, job, end, ids in sorted(zip(*columns, strict=True))]
+
+
 def test_a_policy_object_can_be_used_again():
     for policy in (tiresias(10), TiresiasGittinsPolicy(thresholds=(10,))):
         jobs = [(1, 0, 20), (1, 4, 3), (1, 5, 30)]
@@ -263,6 +317,8 @@ def test_only_the_distribution_is_known():
         ("skew", {"m": None}, "^skew of m = None"),
         ("skew_threshold", -0.1, r"^skew_threshold = -0\.1"),
         ("skew_threshold", 1.1, r"^skew_threshold = 1\.1"),
+        ("consolidate", "racks", "^consolidate = 'racks'"),
+        ("migrate", 1, "^migrate = 1"),
         ("service", [5.0, 0.0], r"^service\[1\] = 0\.0"),
         ("service", [], r"^service = '\[\]'"),
         ("service", 3.5, "^service = "),

@@ -127,6 +127,16 @@ def test_a_cluster_without_machines_is_one_machine():
     assert found.find(5) is None
 
 
+def test_the_gpus_of_a_job_that_moves_count_as_free_unless_another_job_holds_them_too():
+    found = Occupancy(Cluster.of(4))
+    found.add(0, (0, 1), 0.0)
+    found.add(1, (1,), 0.0)
+    found.add(2, (2,), 0.0)
+    assert found.find(2, own=(0, 1)) == (0, 3)
+    assert found.find(3, own=(0, 1)) is None
+    assert (found.find(1), found.find(2), found.free_gpus) == ((3,), None, 1)
+
+
 def test_an_unknown_rule_is_refused():
     with pytest.raises(InvalidInput, match=r"^placement = 'best'"):
         Occupancy(RACKS).find(1, "best")
