@@ -24,7 +24,7 @@ def release(state: Any, gpus: Any, job: Any) -> None:
     """Mark the GPUs that a job holds as free."""
     for place in range(job.first, job.first + job.gang):
         gpu = gpus.held[place].gpu
-        machine = gpu // state.size
+        machine = gpu // state.per_machine
         rack = machine // state.per_rack
         gpus.gpus[gpu].used = 0
         gpus.machines[machine].free += 1
@@ -39,7 +39,7 @@ def take(state: Any, gpus: Any, job: Any) -> None:
     """Mark the GPUs that a job accepts as used."""
     for place in range(job.first, job.first + job.gang):
         gpu = gpus.held[place].chosen
-        machine = gpu // state.size
+        machine = gpu // state.per_machine
         gpus.gpus[gpu].used = 1
         gpus.machines[machine].free -= 1
         gpus.racks[machine // state.per_rack].free -= 1
@@ -104,7 +104,7 @@ def choose(state: Any, gpus: Any, job: Any) -> None:
                 last = rack
                 job.racks += 1
                 gpus.racks[rack].share = 0
-            gpu = machine * state.size
+            gpu = machine * state.per_machine
             while part.share > 0:
                 if gpus.gpus[gpu].used == 0:
                     gpus.held[place].chosen = gpu

@@ -61,8 +61,8 @@ def accepts(state: Any, group: Any, tier: int, since_s: float) -> bool:
 def next_place(state: Any, queue: Any, group: Any) -> int:
     """Return the place of the next job of a group to be asked; the end of the group if there is none.
 
-    Jobs that would not accept the GPUs that are free are left out: the GPUs only become fewer during a pass. But where
-    timers are to be refreshed, the first job asked refreshes them.
+    Jobs that would not accept the free GPUs are left out; but where timers are to be refreshed, the first job asked
+    refreshes them.
     """
     tier = free_tier(state, group.demand)
     if tier < 3 and (tier == 0 or group.stale):
@@ -108,7 +108,10 @@ def answer(state: Any, jobs: Any, queue: Any, gpus: Any, tuner: Any, index: int)
 
 @compiled(error_model="numpy")
 def offer(state: Any, jobs: Any, queue: Any, gpus: Any, tuner: Any, log: Any, expired: int) -> None:
-    """Offer the free GPUs to the waiting jobs and to those whose leases end, in order, and stop those that lose theirs."""
+    """Offer the free GPUs in order to waiting jobs and to those whose leases end, and stop those that lose theirs.
+
+    GPUs only become fewer during a pass, so that of a group no job is asked whose timers refuse them.
+    """
     groups, turns, order = queue.groups, queue.turns, queue.order
     for number in range(len(groups)):
         groups[number].cursor, groups[number].stale = 0, 1

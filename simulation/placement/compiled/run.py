@@ -152,7 +152,7 @@ class CompiledRun:
             gpu_s=jobs["gpu_s"] + seconds * jobs["gang"],
             exclusive_s=setup.work / setup.exclusive_rate,
             restarts=jobs["restarts"],
-            ended_by=np.where(np.isnan(jobs["end_s"]), "", "completed"),
+            ended_by=np.array(["" if math.isnan(end_s) else "completed" for end_s in jobs["end_s"]]),
             levels=self._levels(),
             stretches=self._stretches() if self.record else None,
             solve_rows=(),

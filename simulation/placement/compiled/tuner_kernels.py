@@ -59,8 +59,8 @@ def refresh(state: Any, tuner: Any, groups: Any, number: int) -> None:
     group = groups[number]
     group.stale = 0
     # A job wider than a machine or a rack waits for none: its timers are those set at first, 0.
-    if state.tuned and group.demand <= state.size * state.per_rack:
-        if group.demand <= state.size:
+    if state.tuned and group.demand <= state.per_machine * state.per_rack:
+        if group.demand <= state.per_machine:
             set_timer(state, tuner, 2 * number)
             group.machine_s = tuner.histories[2 * number].timer_s
         set_timer(state, tuner, 2 * number + 1)
