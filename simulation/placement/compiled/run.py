@@ -136,7 +136,8 @@ class CompiledRun:
 
     def result(self) -> PlacementResult:
         """Return the result up to the last event; jobs that run hold their GPUs up to it."""
-        setup, jobs, now_s = self.setup, self.arrays.jobs.copy(), self.time_s
+        setup, now_s = self.setup, self.time_s
+        jobs = {name: self.arrays.jobs[name].copy() for name in self.arrays.jobs.dtype.names}
         runs = jobs["runs"] != 0
         seconds = np.where(runs, np.maximum(0.0, now_s - np.maximum(jobs["at_s"], jobs["progress_from_s"])), 0.0)
         held_s = jobs["held_s"] + np.where(runs, now_s - jobs["last_start_s"], 0.0)
@@ -158,11 +159,11 @@ class CompiledRun:
             solve_rows=(),
             held_s=held_s,
             exposed_s=jobs["exposed_s"] + seconds * jobs["exposed"],
-            shared_gpu_s=np.zeros(len(jobs)),
+            shared_gpu_s=np.zeros(len(setup.trace)),
             machines=jobs["most_machines"],
             tier=jobs["highest_tier"],
             preemptions=jobs["preemptions"],
-            moves=np.zeros(len(jobs), np.int64),
+            moves=np.zeros(len(setup.trace), np.int64),
             timers=self._timers() if self.rule.tuner is not None else None,
         )
 
