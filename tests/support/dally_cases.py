@@ -32,15 +32,16 @@ class TierSpeeds:
         return 1.0 - self.exposed(run)
 
 
-def play(jobs, policy, *, cluster=CLUSTER, speeds=None, models=None, **rules):
+def play(jobs, policy, *, cluster=CLUSTER, speeds=None, models=None, compiled=False, **rules):
     """Simulate jobs (demand, arrival, duration)."""
     demands, arrivals, durations = zip(*jobs, strict=True)
     trace = Trace(
         job_id=list(range(len(jobs))), model=models or ["m"] * len(jobs), gang_gpus=demands, arrival_s=arrivals,
         duration_s=durations,
     )  # fmt: skip
-    rules = PlacementRules(**rules)
-    return simulate_placement(trace, policy, cluster=cluster, speeds=speeds or TierSpeeds(), rules=rules)
+    return simulate_placement(
+        trace, policy, cluster=cluster, speeds=speeds or TierSpeeds(), rules=PlacementRules(**rules), compiled=compiled
+    )
 
 
 def rows(result, *jobs):
