@@ -6,6 +6,7 @@ from delay_cases import POLICIES, assert_equal, outcome, random_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from equipoise.heuristics import make_policy
 from equipoise.simulation.placement.compiled import (
     gpu_kernels,
     job_kernels,
@@ -67,6 +68,8 @@ def test_arrays_that_get_too_small_change_nothing(name, monkeypatch):
 
     for seed in range(6):
         case = random_case(name, seed)
+        if name == "dally":
+            case.policy = make_policy(name, "placement", lease_s=1200.0, history_s=1e8)
         expected = outcome(case, compiled=True)
         with monkeypatch.context() as changed:
             changed.setattr(setup, "_LOG_ROWS", 0)
