@@ -75,7 +75,7 @@ def best_fit(parts: Any, first: int, end: int, count: int) -> int:
 def choose(state: Any, gpus: Any, job: Any) -> None:
     """Choose free GPUs for a job; they suffice."""
     # A constant would have a type of its own, for which numba compiles a function again.
-    none = np.int64(0)
+    none: Any = np.int64(0)
     machine = best_fit(gpus.machines, none, len(gpus.machines), job.gang)
     if gpus.machines[machine].free >= job.gang:
         gpus.machines[machine].share = job.gang

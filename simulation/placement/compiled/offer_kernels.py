@@ -124,7 +124,8 @@ def offer(state: Any, jobs: Any, queue: Any, gpus: Any, tuner: Any, log: Any, ex
     asked = 0
     while state.free > 0:
         # Constants would have types of their own, for which numba compiles functions again.
-        chosen, place = np.int64(-1), np.int64(-1)
+        chosen: Any = np.int64(-1)
+        place: Any = np.int64(-1)
         if asked < expired:
             chosen = order[len(turns) + asked]
         for each in range(len(groups)):
@@ -170,7 +171,8 @@ def timer_call_s(state: Any, queue: Any, tuner: Any) -> float:
     groups, found = queue.groups, np.inf
     while True:
         # Timers are refreshed in the order of the jobs, which is that of their log.
-        first, number = np.int64(-1), np.int64(-1)
+        first: Any = np.int64(-1)
+        number: Any = np.int64(-1)
         for each in range(len(groups)):
             group = groups[each]
             if group.demand <= state.free and group.count > 0 and group.stale:

@@ -12,7 +12,7 @@ from ....formulations.errors import EquipoiseError, InvalidInput
 from ...results.timeline import Levels, Stretches
 from ..policy import PlacementPolicy
 from ..result import PlacementResult, TimerLog
-from .arrays import ACCEPTED, ARRIVALS, LEVEL, MARK, TIMER, TunerArrays
+from .arrays import ACCEPTED, ARRIVALS, JOB, LEVEL, MARK, TIMER, TunerArrays
 from .loop_kernels import FULL, LEASE_REFUSED, RATE_UNKNOWN, STUCK, WAKE_REFUSED, run_events
 from .order_kernels import LEASE, WAKE
 from .rule import DelayRule
@@ -137,7 +137,7 @@ class CompiledRun:
     def result(self) -> PlacementResult:
         """Return the result up to the last event; jobs that run hold their GPUs up to it."""
         setup, now_s = self.setup, self.time_s
-        jobs = {name: self.arrays.jobs[name].copy() for name in self.arrays.jobs.dtype.names}
+        jobs = {name: self.arrays.jobs[name].copy() for name in JOB.names or ()}
         runs = jobs["runs"] != 0
         seconds = np.where(runs, np.maximum(0.0, now_s - np.maximum(jobs["at_s"], jobs["progress_from_s"])), 0.0)
         held_s = jobs["held_s"] + np.where(runs, now_s - jobs["last_start_s"], 0.0)

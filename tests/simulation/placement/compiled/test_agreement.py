@@ -1,5 +1,7 @@
 """The compiled loops give the results of the plain Python reference to the last bit, on random cases of each policy."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from delay_cases import POLICIES, assert_equal, outcome, random_case
@@ -7,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipoise.heuristics import make_policy
+from equipoise.simulation import Cluster
+from equipoise.simulation.placement import DurationSpeeds
 from equipoise.simulation.placement.compiled import (
     gpu_kernels,
     job_kernels,
@@ -23,7 +27,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=max(25, settings.default.max_examples))
+@settings(max_examples=max(25, settings().max_examples))
 @given(seed=SEEDS)
 def test_both_forms_agree(name, seed):
     case = random_case(name, seed)
@@ -57,24 +61,41 @@ def test_the_kernels_agree_as_plain_python(name, seed, plain):
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_arrays_that_get_too_small_change_nothing(name, monkeypatch):
-    sizes = []
+def test_full_logs_and_events_that_are_dropped_change_nothing(name, monkeypatch):
+    dropped = []
 
     class Run(run.CompiledRun):
         def _enlarge(self):
-            before = self.arrays
+            before = int(self.arrays.state["events"][0])
             super()._enlarge()
-            sizes.append((len(self.arrays.events) - len(before.events), self.arrays.tuner is not before.tuner))
+            dropped.append(before - int(self.arrays.state["events"][0]))
 
     for seed in range(6):
         case = random_case(name, seed)
-        if name == "dally":
-            case.policy = make_policy(name, "placement", lease_s=1200.0, history_s=1e8)
         expected = outcome(case, compiled=True)
         with monkeypatch.context() as changed:
             changed.setattr(setup, "_LOG_ROWS", 0)
             changed.setattr(run, "_BATCH", 7)
             changed.setattr(run, "CompiledRun", Run)
             assert_equal(expected, outcome(case, compiled=True))
-    assert len(sizes) > 10
-    assert any(longer for _, longer in sizes) == (name == "dally")
+    assert len(dropped) > 10
+    assert max(dropped) > 0
+
+
+def test_timers_follow_from_more_waits_than_there_was_space_for_at_first(monkeypatch):
+    lengths = set()
+
+    class Run(run.CompiledRun):
+        def _enlarge(self):
+            super()._enlarge()
+            lengths.add(self.arrays.tuner.waits.shape[1])
+
+    monkeypatch.setattr(run, "CompiledRun", Run)
+    case = random_case("dally", 0)
+    # Two jobs at most run at a time, so that the space is small.
+    case.trace = replace(case.trace, gang_gpus=[2] * len(case.trace))
+    case.arguments["cluster"] = Cluster(gpus_by_type={"gpu": 4}, gpus_per_machine=1)
+    case.arguments["speeds"] = DurationSpeeds()
+    case.policy = make_policy("dally", "placement", lease_s=1200.0, keep=False, empty_s=(0.0, 0.0))
+    assert_equal(outcome(case, compiled=False), outcome(case, compiled=True))
+    assert len(lengths) > 2

@@ -146,7 +146,7 @@ def test_results_so_far_agree(steps):
     assert_equal(partial(trace, True, steps), partial(trace, False, steps))
 
 
-class Refused(SpreadSpeeds):
+class Refused(DurationSpeeds):
     """Speeds that refuse a job on more machines than it needs."""
 
     def __init__(self, rate=0.2, exposed=0.1):
