@@ -13,7 +13,7 @@ from .order_kernels import END, LEASE, push
 @compiled(error_model="numpy")
 def progress_s(job: Any, now_s: float) -> float:
     """Return the seconds of progress of a running job since its sums."""
-    return max(0.0, now_s - max(job.at_s, job.progress_from_s))
+    return float(max(0.0, now_s - max(job.at_s, job.progress_from_s)))
 
 
 @compiled(error_model="numpy")
