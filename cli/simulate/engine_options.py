@@ -12,7 +12,7 @@ from ...formulations.errors import InvalidInput
 from ...simulation import Cluster, Profiles, Trace
 from ...simulation.engines import ENGINES, find_engine
 from ...simulation.fluid import Speedups
-from ...simulation.network import AllReduceSpeeds, CommunicationTable, Network, PenaltySpeeds, RatioSpeeds, TableSpeeds
+from ...simulation.network import AllReduceSpeeds, CommunicationTable, PenaltySpeeds, RatioSpeeds, TableSpeeds
 from ...simulation.placement import (
     DurationSpeeds,
     MeasuredSlowdown,
@@ -186,7 +186,7 @@ class EngineOptions:
             return TableSpeeds(None if file is None else CommunicationTable.read(file), cluster=cluster)
         if name == "penalties":
             return PenaltySpeeds(cluster=cluster) if file is None else PenaltySpeeds.read(file, cluster=cluster)
-        return AllReduceSpeeds(None if file is None else Network.read(file, cluster=cluster), cluster=cluster)
+        return AllReduceSpeeds(cluster=cluster) if file is None else AllReduceSpeeds.read(file, cluster=cluster)
 
     def _slowdown(self) -> float | SlowdownTable:
         """Return the slowdown of jobs on more machines than they need."""

@@ -13,8 +13,9 @@ TraceName = Annotated[
     str,
     typer.Argument(
         metavar="TRACE",
-        help="A trace: Shockwave's CSV, a CSV of durations, or Gavel's tab-separated text; FILE:cluster=NAME, one "
-        "virtual cluster of a CSV of durations; or generated, or generated:JOBS[,KEY=VALUE...], a workload by formula.",
+        help="A trace: Shockwave's CSV, a CSV of durations, PCS's or Helios's CSV, or Gavel's tab-separated text; "
+        "FILE:cluster=NAME, one virtual cluster of a CSV of durations or of Helios; or generated, or "
+        "generated:JOBS[,KEY=VALUE...], a workload by formula.",
     ),
 ]
 Gpus = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -55,7 +56,8 @@ def document(config: SimulationConfig, run: FinishedRun, *, per_job: bool = Fals
         "format": "equipoise.simulation/1",
         "version": __version__,
         "policy": run.spec.name,
-        "options": dict(run.spec.options),
+        # Infinity is what JSON cannot write, and null is an option of its own.
+        "options": {name: "inf" if value == math.inf else value for name, value in run.spec.options.items()},
         **config.metadata(),
         **{key: json_value(value) for key, value in run.result.metrics.items()},
         "wall_s": round(run.wall_s, 6),

@@ -220,7 +220,7 @@ class DelayPolicy(ABC):
             self._wake_s = math.inf
         due_s = self._next_s(state)
         if due_s < self._wake_s:
-            # A timer that has become shorter in this call has run out: the engine refuses times within a tick.
+            # Rounding could put it just within the tick in which the engine refuses it.
             self._wake_s = max(due_s, now_s + 2 * TICK_S)
             yield Wake(self._wake_s)
 

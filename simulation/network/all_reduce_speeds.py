@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ...formulations.errors import InvalidInput
 from ..cluster import Cluster
 from ..placement.speeds import Running
 from .calibration import calibrate
 from .communication_table import CommunicationTable
 from .interconnect import Network, as_network
+from .json_files import read_object
 from .ratio_speeds import RatioSpeeds
 
 
@@ -50,6 +53,24 @@ class AllReduceSpeeds(RatioSpeeds):
             raise InvalidInput("table", type(table).__name__, "must be a CommunicationTable")
         self.models = {row.model: calibrate(row, self.network) for row in self.table.rows}
         self._ratios: dict[tuple[str, int, int, int], float] = {}
+
+    @classmethod
+    def read(cls, path: str | Path, *, cluster: Cluster | int) -> AllReduceSpeeds:
+        """Read the JSON file of `Network.read`, with one more optional member, "table".
+
+        It is the path, seen from the folder of the file, of a CSV for `CommunicationTable.read`.
+
+        Raises
+        ------
+        InvalidInput
+            If a file cannot be read, is malformed, or states a model that cannot be calibrated.
+        """
+        content = read_object(path)
+        table = content.pop("table", None)
+        if table is not None and not isinstance(table, str):
+            raise InvalidInput("table", table, "must be the path of a CSV file")
+        measured = None if table is None else CommunicationTable.read(Path(path).parent / table)
+        return cls(Network.from_members(content, Path(path).name, cluster=cluster), measured, cluster=cluster)
 
     def ratio(self, run: Running) -> float:
         """Return the modelled ratio on the GPUs, machines and racks of the placement."""

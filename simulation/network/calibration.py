@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...formulations.checks import as_real
+from ...formulations.checks import as_integer, as_real
 from ...formulations.errors import InvalidInput
 from .communication_table import MEASURED_GPUS, CommunicationRow
 from .gradients import exposed_s, layer_times_s, ready_shares
@@ -89,8 +89,7 @@ def calibrate(
         raise InvalidInput("row", type(row).__name__, "must be a CommunicationRow")
     if not isinstance(network, Network):
         raise InvalidInput("network", type(network).__name__, "must be a Network")
-    if gpus < 2:
-        raise InvalidInput("gpus", gpus, "at least 2: one GPU does not communicate")
+    gpus = as_integer("gpus", gpus, minimum=2)  # one GPU does not communicate
     sizes = (gpus, *[1] * (len(network.dimensions) - 1))
     times_s = layer_times_s(row, network.resized(sizes))
     left_s, after = np.cumsum(times_s[::-1])[::-1], 1.0 - ready_shares(row.layers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,12 @@ class Network:
         InvalidInput
             If the file cannot be read, a member is missing or unknown, or a value is out of range.
         """
-        content = members(read_object(path), Path(path).name, required=TIERS, known=(*TIERS, "scheme"))
+        return Network.from_members(read_object(path), Path(path).name, cluster=cluster)
+
+    @staticmethod
+    def from_members(content: Mapping[str, Any], name: str, *, cluster: Cluster | int) -> Network:
+        """Return the network of the members of a file of this name, as `read` does."""
+        members(content, name, required=TIERS, known=(*TIERS, "scheme"))
         dimensions = []
         for tier, size in zip(TIERS, cluster_sizes(cluster), strict=True):
             given = members(content[tier], tier, required=_REQUIRED, known=(*_REQUIRED, *_OPTIONAL))

@@ -19,23 +19,26 @@ def read_object(path: str | Path) -> dict[str, Any]:
         content = json.loads("\n".join(read_lines(path)), object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
         raise InvalidInput("path", str(path), f"is no JSON: {error}") from None
-    return members(content, path.name)
+    _require_object(content, path.name)
+    return dict(content)
 
 
-def members(
-    content: Any, name: str, *, required: Collection[str] = (), known: Collection[str] | None = None
-) -> dict[str, Any]:
+def members(content: Any, name: str, *, known: Collection[str], required: Collection[str] = ()) -> dict[str, Any]:
     """Return an object of JSON; InvalidInput names a required member that is missing, or one that is not known."""
-    if not isinstance(content, dict):
-        raise InvalidInput(name, type(content).__name__, "must be an object of JSON")
+    _require_object(content, name)
     for member in required:
         if member not in content:
             raise InvalidInput(f"{name}.{member}", None, "is missing")
-    for member in content if known is not None else ():
-        if known is not None and member not in known:
+    for member in content:
+        if member not in known:
             hint = nearest_hint(member, known)
             raise InvalidInput(name, member, f"no such member; {hint}there are {', '.join(known)}")
-    return content
+    return dict(content)
+
+
+def _require_object(content: Any, name: str) -> None:
+    if not isinstance(content, dict):
+        raise InvalidInput(name, type(content).__name__, "must be an object of JSON")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

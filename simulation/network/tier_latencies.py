@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...formulations.checks import as_integer
-from ...formulations.errors import InvalidInput
 from ..cluster import Cluster
 from ..placement.occupancy import Occupancy
 from ..placement.speeds import Running
@@ -82,8 +81,7 @@ def placement_at(tier: int, model: str, gpus: int, cluster: Cluster | int) -> Ru
     """
     tier = as_integer("tier", tier, minimum=0, maximum=len(TIERS) - 1)
     found = Cluster.of(cluster)
-    if not 1 <= gpus <= found.gpus:
-        raise InvalidInput("gpus", gpus, f"must be from 1 to the {found.gpus} GPUs of the cluster")
+    gpus = as_integer("gpus", gpus, minimum=1, maximum=found.gpus)
     empty = Occupancy(found)
     fewest, racks = empty.fewest_machines(gpus), max(empty.fewest_racks(gpus), 2 if tier == 2 else 1)
     machines = max(fewest, (1, 2, racks)[tier])

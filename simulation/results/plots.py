@@ -62,7 +62,7 @@ def utilisation_picture(
     for series, (name, result) in enumerate(results.items()):
         edges, share = gpu_shares(result, limit)
         tip = f"{name}: {float(result.metrics['utilisation']):.1%} on average over its makespan"
-        parts.append(frame.steps(edges, np.append(share[:1], share), series, tip))
+        parts.append(frame.steps(edges, np.append(share, share[-1]), series, tip))
     if many:
         parts += legend(46, 132, list(results))
     return document(width, height, "GPUs in use over time", parts)
@@ -80,7 +80,7 @@ def jobs_left_picture(
     left = {name: jobs_left(result, limit) for name, result in results.items()}
     many = len(results) > 1
     high = 150 if many else 62
-    most = max(1.0, *(float(number.max()) for _, number in left.values()))
+    most = max([1.0, *(float(number.max()) for _, number in left.values())])
     frame = Frame(left=46, top=26, width=width - 56, height=high, x_limit=limit, y_limit=most)
     unit, seconds = time_unit(limit)
     parts = [text(46, 15, "Jobs left"), *frame.x_axis(unit, unit=seconds), *frame.y_axis("{:,.6g}")]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -90,10 +91,10 @@ def draw_dally_jobs(
     if gpus is None and not at_once:
         raise InvalidInput("gpus", None, "must be given for Poisson arrivals: the load counts the GPUs of the cluster")
     most = LARGEST_INTEGER if gpus is None else as_integer("gpus", gpus, minimum=1)
-    if not (fitting := {demand: number for demand, number in demands.items() if demand <= most}):
+    fitting = {demand: demands[demand] for demand in demands if as_integer("demands", demand, minimum=1) <= most}
+    if demands and not fitting:
         raise InvalidInput("demands", dict(demands), f"none fits the cluster of {most} GPUs")
-    sizes = np.array([as_integer("demands", demand, minimum=1) for demand in fitting])
-    gang_gpus = sizes[_dealt(rng, "demands", fitting, count)]
+    gang_gpus = np.array(list(fitting))[_dealt(rng, "demands", fitting, count)]
     names = _model_names(rng, models, count)
     duration_s = np.maximum(1.0, middle_s * np.exp(spread * rng.standard_normal(count)))
     arrival_s = np.zeros(count)
@@ -116,7 +117,7 @@ def _model_names(rng: np.random.Generator, models: Mapping[str, int], count: int
     return [names[index] for index in _dealt(rng, "models", models, count).tolist()]
 
 
-def _dealt(rng: np.random.Generator, field: str, mix: Mapping[Hashable, int], count: int) -> Indices:
+def _dealt(rng: np.random.Generator, field: str, mix: Mapping[Any, int], count: int) -> Indices:
     """Return so many indices of a mix, dealt from shuffled packs of its cards."""
     if not mix:
         raise InvalidInput(field, "{}", "must not be empty")

@@ -105,9 +105,7 @@ def run_events(
                 return FULL
             if state.timers + 2 * starts + 4 * len(queue.groups) > len(tuner.log):
                 return FULL
-            if state.record and (
-                state.marks + 3 * starts > len(log.marks) or state.ids + state.gpus > len(log.ids)
-            ):
+            if state.record and (state.marks + 3 * starts > len(log.marks) or state.ids + state.gpus > len(log.ids)):
                 return FULL
             expired = next_events(state, jobs, queue, gpus, events, log)
             if expired < 0:

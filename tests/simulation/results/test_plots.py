@@ -18,6 +18,8 @@ from equipoise.simulation.results.plots import (
     ftf_cdf,
     gpu_shares,
     jct_cdf,
+    jobs_left,
+    jobs_left_picture,
     relative_bars,
     schedule_picture,
     utilisation_picture,
@@ -140,6 +142,43 @@ def test_utilisation_adds_up_to_the_gpu_time_of_the_rounds(results):
         assert share[np.searchsorted(edges, middle) - 1] * GPUS == pytest.approx(rounds["gpus_busy"].iloc[3])
 
 
+def test_jobs_left_add_up_to_the_times_of_the_jobs(results):
+    for result in results.values():
+        # From the start of the first round after the arrival, a job is there until it ends.
+        levels = result.levels
+        there = float(((levels.running + levels.waiting) * (levels.end_s - levels.start_s)).sum())
+        end_s = float(levels.end_s.max())
+        for until_s in (end_s, 2.5 * end_s):
+            edges, left = jobs_left(result, until_s)
+            assert float((left * np.diff(edges)).sum()) == pytest.approx(there)
+        assert left[-1] == 0
+        middle = float(levels.start_s[3] + levels.end_s[3]) / 2
+        edges, left = jobs_left(result, end_s, bins=100_000)
+        assert left[np.searchsorted(edges, middle) - 1] == pytest.approx(levels.running[3] + levels.waiting[3])
+
+
+def test_a_line_of_gpus_in_use_has_each_mean_where_it_was_taken(results):
+    result = results["fifo"]
+    _, share = gpu_shares(result, float(result.levels.end_s[-1]))
+    ((path, _),) = shapes(utilisation_picture(result), "path")
+    first, *rest = re.findall(r"[MV](?:\S+ )?([\d.]+)", path.get("d"))
+    heights = 26 + 62 * (1.0 - np.append(share, share[-1]))
+    assert np.allclose(np.array([first, *rest], float), heights, atol=0.051)
+
+
+def test_a_line_of_jobs_left_has_their_number_as_its_height(results):
+    result = results["fifo"]
+    end_s = float(result.levels.end_s.max())
+    _, left = jobs_left(result, end_s)
+    ((path, tip),) = shapes(jobs_left_picture(result), "path")
+    numbers = [float(number) for number in re.findall(r"[0-9.]+", path.get("d"))]
+    assert numbers[::2] == pytest.approx((46 + 484 * np.linspace(0, 1, 241)).tolist(), abs=0.1)
+    heights = 26 + 62 * (1 - left / left.max())
+    assert numbers[1::2] == pytest.approx([*heights, heights[-1]], abs=0.1)
+    assert tip == f"fifo: {left.mean():,.1f} jobs on average, at most {left.max():,.1f}"
+    assert jobs_left_picture(result, until_s=end_s) == jobs_left_picture(result) != jobs_left_picture(result, until_s=1)
+
+
 def test_bars_are_as_long_as_the_ratios(results):
     bars = shapes(relative_bars(results, "gandiva-fair"), "rect")
     width = {title.rsplit(" ", 1)[0]: float(each.get("width")) for each, title in bars}
@@ -162,7 +201,7 @@ def test_bars_relative_to_nothing_are_the_figures_themselves(results):
 
 
 def test_one_result_or_several_are_drawn_with_a_line_each(results):
-    for draw in (jct_cdf, ftf_cdf, utilisation_picture):
+    for draw in (jct_cdf, ftf_cdf, utilisation_picture, jobs_left_picture):
         assert len(shapes(draw(results["fifo"]), "path")) == 1
         several = shapes(draw({f"{name} {k}": result for name, result in results.items() for k in range(6)}), "path")
         assert len({(each.get("class"), title) for each, title in several}) == 12
@@ -180,6 +219,7 @@ def test_names_cannot_break_out_of_a_picture(results):
         jct_cdf(odd),
         ftf_cdf({hostile: odd}),
         relative_bars({hostile: odd}, hostile),
+        jobs_left_picture({hostile: odd, "fifo": result}),
     ):
         assert "<script" not in picture
         ElementTree.fromstring(picture)

@@ -16,7 +16,7 @@ from .run import ARRIVALS, DAY_S, Case, run_cases
 # No run lasts as long.
 NO_LEASES_S = 1e12
 _HOUR_S = 3600.0
-_RACKS = 8
+_RACKS = (2, 8)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,21 +40,15 @@ def _variants(**options: Any) -> Change:
 CHANGES: Mapping[str, Change] = {
     "as in the other experiments": Change(),
     "leases of 1 h": _variants(lease_s=_HOUR_S),
+    "leases of 1 d": _variants(lease_s=DAY_S),
     "leases of 7 d": _variants(lease_s=7.0 * DAY_S),
     "no leases": _variants(lease_s=NO_LEASES_S),
     "GPUs lost at the end of a lease": _variants(keep=False),
     "offers every hour": _variants(offer_s=_HOUR_S),
-    "tuner of the released code": Change(
-        options={
-            "dally": {"preset": "released", "lease_s": _HOUR_S},
-            **{policy: {"lease_s": _HOUR_S} for policy in VARIANTS[1:]},
-        }
-    ),
+    "tuner of the released code": Change(options={"dally": {"preset": "released"}}),
     "empty lists mean no delay": Change(options={"dally": {"empty_s": (0.0, 0.0)}}),
-    "short runs alike (sigma 0.75)": Change(fields={"sigma": 0.75}),
-    "ten times the durations": Change(fields={"median_s": 10.0 * DAY_S}),
+    "durations alike (sigma 0.75)": Change(fields={"sigma": 0.75}),
     "load 1.5": Change(fields={"load": 1.5}),
-    "load 3": Change(fields={"load": 3.0}),
     "all-reduce model": Change(fields={"speeds": "all-reduce"}),
     "static penalties": Change(fields={"speeds": "penalties"}),
     "Tiresias consolidates from a skew of 0.3": Change(options={"tiresias": {"skew_threshold": 0.3}}),
@@ -64,66 +58,79 @@ CHANGES: Mapping[str, Change] = {
 
 
 def drivers(settings: ExperimentSettings) -> ExperimentOutcome:
-    """Run every change on one cluster, and compare the makespans with Dally's."""
-    racks = _RACKS if settings.racks is None else settings.racks
+    """Run every change on clusters of two sizes, and compare makespans and average JCT with Dally's."""
     keys = [
-        (name, arrivals, policy, seed)
+        (name, arrivals, racks, policy, seed)
         for name, change in CHANGES.items()
         for arrivals in ARRIVALS
         if arrivals == "poisson" or "load" not in change.fields
+        for racks in (_RACKS if settings.racks is None else (settings.racks,))
         for policy in POLICIES
         for seed in settings.seeds
     ]
-    cases = {key: CHANGES[key[0]].case(key[1], racks, key[3], key[2], settings.jobs) for key in keys}
+    cases = {
+        key: CHANGES[name].case(arrivals, racks, seed, policy, settings.jobs)
+        for key in keys
+        for name, arrivals, racks, policy, seed in (key,)
+    }
     found = run_cases(cases.values(), settings)
-    makespans: dict[tuple[str, str], dict[str, float]] = {}
-    for name, arrivals in dict.fromkeys(key[:2] for key in keys):
-        makespans[name, arrivals] = {
-            policy: float(np.mean([found[cases[name, arrivals, policy, seed]].makespan_s for seed in settings.seeds]))
-            for policy in POLICIES
-        }
-    rows = [
-        {
-            "change": name,
-            "arrivals": arrivals,
-            "racks": racks,
-            "dally d": each["dally"] / DAY_S,
-            **{f"{policy} over dally": each[policy] / each["dally"] for policy in POLICIES if policy != "dally"},
-        }
-        for (name, arrivals), each in makespans.items()
-    ]
+    rows = []
+    for group in dict.fromkeys(key[:3] for key in keys):
+        results = {policy: [found[cases[*group, policy, seed]] for seed in settings.seeds] for policy in POLICIES}
+        makespan_d, jct_d = (
+            {policy: float(np.mean([of(each) for each in results[policy]])) / DAY_S for policy in POLICIES}
+            for of in (lambda each: each.makespan_s, lambda each: float(each.jct_s.mean()))
+        )
+        rows.append(
+            {
+                "change": group[0],
+                "arrivals": group[1],
+                "racks": group[2],
+                "dally d": makespan_d["dally"],
+                **{f"{policy} over dally": makespan_d[policy] / makespan_d["dally"] for policy in POLICIES[1:]},
+                "dally jct d": jct_d["dally"],
+                **{f"{policy} jct over dally": jct_d[policy] / jct_d["dally"] for policy in POLICIES[1:]},
+            }
+        )
     return ExperimentOutcome(rows=rows, claims=driver_claims(rows))
 
 
 def driver_claims(rows: Sequence[Mapping[str, Any]]) -> tuple[PaperClaim, ...]:
     """Check what explains the differences from the paper."""
-    by = {(row["change"], row["arrivals"]): row for row in rows}
-    kinds = sorted({row["arrivals"] for row in rows})
-    base, none = next(iter(CHANGES)), "no leases"
+    by = {row["change"]: dict[str, Mapping[str, Any]]() for row in rows}
+    for row in rows:
+        by[row["change"]][f"{row['arrivals']} {row['racks']}"] = row
+    base = next(iter(CHANGES))
 
-    def over(change: str, policy: str) -> dict[str, float]:
-        return {kind: by[change, kind][f"{policy} over dally"] for kind in kinds}
+    def over(change: str, policy: str, figure: str = "") -> dict[str, float]:
+        return {name: row[f"{policy}{figure} over dally"] for name, row in by[change].items()}
 
-    def pairs(change: str, one: str, other: str) -> dict[str, tuple[float, float]]:
-        first, second = over(change, one), over(change, other)
-        return {kind: (first[kind], second[kind]) for kind in kinds}
+    def pairs(changed: Mapping[str, float], other: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+        return {name: (value, other[name]) for name, value in changed.items()}
 
     return (
-        at_least("without leases dally-nowait's makespan is at least twice that of dally-consolidated: no job leaves "
-                 "the GPUs that it accepted",
-                 {kind: by[none, kind]["dally-nowait over dally"] / by[none, kind]["dally-consolidated over dally"]
-                  for kind in kinds}, 2.0),
-        at_most("with leases of 1 h dally-nowait's makespan is within 10% of Dally's: a job leaves them within an hour",
+        below("without leases dally-nowait's makespan is above that of dally-consolidated: no job leaves what it took",
+              pairs(over("no leases", "dally-consolidated"), over("no leases", "dally-nowait"))),
+        at_least("without leases it is at least twice that of dally-consolidated, where it is by most",
+                 {"largest": max(row["dally-nowait over dally"] / row["dally-consolidated over dally"]
+                                 for row in by["no leases"].values())}, 2.0),
+        below("without leases it is above that of Tiresias on 8 racks, as printed",
+              {name: (row["tiresias over dally"], row["dally-nowait over dally"])
+               for name, row in by["no leases"].items() if row["racks"] == 8}),
+        at_most("with leases of 1 h it is within 10% of Dally's, as jobs leave wide placements within an hour",
                 over("leases of 1 h", "dally-nowait"), 1.1),
-        below("Tiresias's makespan is shorter if models from a skew of 0.3 on are consolidated: MobileNetV3, which is "
-              "not skewed, has the slowest network",
-              {kind: (by["Tiresias consolidates from a skew of 0.3", kind]["tiresias over dally"],
-                      by[base, kind]["tiresias over dally"]) for kind in kinds}),
+        below("Tiresias's makespan is shorter if models from a skew of 0.3 on are consolidated: MobileNetV3, which it "
+              "does not count as skewed, is the slowest across racks",
+              pairs(over("Tiresias consolidates from a skew of 0.3", "tiresias"), over(base, "tiresias"))),
         at_most("Gandiva's makespan is within 25% of Dally's if spread jobs migrate to fewer racks",
                 over("Gandiva migrates to lower tiers", "gandiva"), 1.25),
         at_most("under static penalties all variants of Dally are within 25% of each other",
-                {f"{kind} {policy}": by["static penalties", kind][f"{policy} over dally"]
-                 for kind in kinds for policy in VARIANTS[1:]}, 1.25),
-        below("without leases dally-nowait's makespan is above that of Tiresias",
-              pairs(none, "tiresias", "dally-nowait")),
+                {f"{name} {policy}": row[f"{policy} over dally"]
+                 for name, row in by["static penalties"].items() for policy in VARIANTS[1:]}, 1.25),
+        below("shorter leases raise Dally's average JCT, all jobs at once: each job runs in turn",
+              {name: (by["leases of 1 d"][name]["dally jct d"], row["dally jct d"])
+               for name, row in by["leases of 1 h"].items() if name.startswith("batch")}, unit=" d"),
+        at_most("with leases of 1 h Gandiva's average JCT is below Dally's on 2 racks, all jobs at once, as printed",
+                {name: value for name, value in over("leases of 1 h", "gandiva", " jct").items()
+                 if name == "batch 2"}, 1.0),
     )  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 
 from ....simulation.network import AllReduceSpeeds, PenaltySpeeds, RatioSpeeds, placement_at
 from ....simulation.placement import PlacementResult
+from ....simulation.placement.occupancy import Occupancy
 from ....simulation.placement.pictures.communication import ExposedShares, communication_picture, exposed_shares
 from ..claims import at_least, at_most
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
@@ -59,15 +60,15 @@ def figure_6(settings: ExperimentSettings) -> ExperimentOutcome:
 
 
 def travelled_job(result: PlacementResult) -> int:
-    """Return the job of several GPUs with the most stretches among those that had the most different tiers."""
+    """Return the job that ran for the longest time above the lowest tier of its gang."""
     assert result.stretches is not None
-    tiers: dict[int, set[int]] = {}
-    stretches: dict[int, int] = {}
-    for index, ids in zip(result.stretches.trace_index.tolist(), result.stretches.ids(), strict=True):
-        if len(ids) > 1:
-            tiers.setdefault(index, set()).add(result.cluster.tier(ids))
-            stretches[index] = stretches.get(index, 0) + 1
-    return max(tiers, key=lambda index: (len(tiers[index]), stretches[index], -index))
+    gpus = Occupancy(result.cluster)
+    above_s = np.zeros(len(result.trace))
+    found = result.stretches
+    for index, ids, start_s, end_s in zip(found.trace_index, found.ids(), found.start_s, found.end_s, strict=True):
+        if result.cluster.tier(ids) > gpus.least_tier(len(ids)):
+            above_s[index] += end_s - start_s
+    return int(above_s.argmax())
 
 
 def _tier_row(model: str, case: Case, speeds: Mapping[str, RatioSpeeds]) -> dict[str, Any]:
