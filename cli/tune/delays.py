@@ -10,7 +10,7 @@ from ...formulations.search.delay_space import SPACES
 from ...formulations.search.objective import as_objectives
 from ..options import Json, SkipWide, deferred
 from ..simulate.config import read_config
-from ..simulate.engine_options import EngineOptions
+from ..simulate.engine_options import SPEEDS, EngineOptions
 from ..simulate.options import (
     Gpus,
     GpusPerMachine,
@@ -22,7 +22,6 @@ from ..simulate.options import (
     Rules,
     Slowdown,
     Sort,
-    SpeedsName,
     TraceName,
 )
 from .folder_search import FolderSearch
@@ -71,7 +70,7 @@ def tune_delays(
     load: Load = None,
     threads: Threads = 1,
     seed: SearchSeed = 0,
-    speeds: SpeedsName = None,
+    speeds: Annotated[str, typer.Option(metavar="NAME", help=f"One of {', '.join(SPEEDS)}.")] = "table",
     network: NetworkFile = None,
     models: ModelFile = None,
     slowdown: Slowdown = None,
@@ -106,7 +105,7 @@ def tune_delays(
     if "checkpoint_s_per_gpu" not in (rules or ""):
         rules = f"{_CHECKPOINT},{rules}" if rules else _CHECKPOINT
     own = EngineOptions(
-        machines=machines, gpus_per_machine=gpus_per_machine, racks=racks, speeds=speeds or "table", network=network,
+        machines=machines, gpus_per_machine=gpus_per_machine, racks=racks, speeds=speeds, network=network,
         models=models, slowdown=slowdown,
     )  # fmt: skip
     config = read_config(

@@ -75,7 +75,7 @@ class DelayTuning(SampledSearch):
     def __post_init__(self) -> None:
         object.__setattr__(self, "cluster", Cluster.of(self.cluster))
         if self.speeds is None:
-            object.__setattr__(self, "speeds", TableSpeeds(cluster=self.cluster))
+            object.__setattr__(self, "speeds", TableSpeeds(cluster=Cluster.of(self.cluster)))
         super().__post_init__()
 
     def _scores(self, traces: tuple[Trace, ...]) -> DelayScores:
@@ -155,8 +155,12 @@ class DelayTuning(SampledSearch):
         )
         found = Cluster.of(cluster)
         speeds = options.pop("speeds", None) or TableSpeeds(cluster=found)
-        whole = {"rules": RULES, "lease_s": 3600.0, "offer_s": None, "keep": True, "objectives": ()}
-        drawn = history.drawn(
-            found.gpus, lambda: DelayScores(traces=(trace,), cluster=found, speeds=speeds, **whole).gpu_s
-        )
-        return cls(**drawn, cluster=found, speeds=speeds, **options)
+
+        def gpu_s() -> Floats:
+            return DelayScores(
+                traces=(trace,), cluster=found, speeds=speeds, rules=RULES, lease_s=3600.0, offer_s=None, keep=True,
+                objectives=(),
+            ).gpu_s  # fmt: skip
+
+        train, test = history.drawn(found.gpus, gpu_s)
+        return cls(train=train, test=test, cluster=found, speeds=speeds, **options)

@@ -58,8 +58,8 @@ class HistorySamples:
         for name, least in (("samples", 1), ("held_out", 0), ("jobs", 1), ("seed", 0)):
             object.__setattr__(self, name, as_integer(name, getattr(self, name), minimum=least))
 
-    def drawn(self, gpus: int, sizes_s: Callable[[], Floats]) -> dict[str, tuple[Trace, ...]]:
-        """Return the samples as `train` and `test`.
+    def drawn(self, gpus: int, sizes_s: Callable[[], Floats]) -> tuple[tuple[Trace, ...], tuple[Trace, ...]]:
+        """Return the training and the test samples.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class HistorySamples:
             sample_jobs(np.random.default_rng(each), self.trace, jobs=self.jobs, mean_gap_s=mean_gap_s)
             for each in np.random.SeedSequence(self.seed).spawn(self.samples + self.held_out)
         )
-        return {"train": found[: self.samples], "test": found[self.samples :]}
+        return found[: self.samples], found[self.samples :]
 
 
 def sample_jobs(rng: np.random.Generator, trace: Trace, *, jobs: int, mean_gap_s: float) -> Trace:

@@ -131,8 +131,8 @@ class WfqTuning(SampledSearch):
         history = HistorySamples(trace=trace, samples=samples, held_out=held_out, jobs=jobs, load=load, seed=seed)
         cluster = Cluster.of(gpus)
         engine = {name: options.get(name) for name in ("speedups", "profiles", "rules")}
-        drawn = history.drawn(cluster.gpus, lambda: engine_scores((trace,), cluster, (), **engine).sizes_s)
-        return cls(**drawn, gpus=gpus, **options)
+        train, test = history.drawn(cluster.gpus, lambda: engine_scores((trace,), cluster, (), **engine).sizes_s)
+        return cls(train=train, test=test, gpus=gpus, **options)
 
 
 def engine_scores(

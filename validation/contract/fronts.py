@@ -111,7 +111,7 @@ def mean_problem(problem: SearchProblem) -> SearchProblem:
 
 
 def _means(evaluate_many: Callable[[Floats], Floats], x: Floats) -> Floats:
-    return evaluate_many(x).mean(axis=1, keepdims=True)
+    return np.asarray(evaluate_many(x).mean(axis=1, keepdims=True))
 
 
 def schaffer_problem(starts: Mapping[str, list[float]] | None = None) -> SearchProblem:

@@ -75,7 +75,7 @@ def test_auto_takes_the_search_for_the_least_of_one_objective():
 
 @needs_package("pymoo", "search")
 def test_a_search_for_the_least_of_one_objective_refuses_two_by_name():
-    with pytest.raises(eq.UnsupportedProblem, match="differential_evolution cannot search for f0, f1: .*use backend"):
+    with pytest.raises(eq.UnsupportedProblem, match=r"differential_evolution cannot search for f0, f1: .*use backend"):
         eq.solve(schaffer_problem(), "differential_evolution")
 
 

@@ -15,7 +15,7 @@ from ....formulations.search.front import ParetoFront
 from ....heuristics.registry import make_policy
 from ....heuristics.search.delay_tuning import DelayTuning
 from ....solvers.solve import solve
-from ..claims import below
+from ..claims import at_most, below
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..pcs.run import Steps, spread_columns
 from .run import ARRIVALS, DAY_S, LEASE_S, Case, label
@@ -29,7 +29,7 @@ ONLINE: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "dally": {},
         "dally, released": {"preset": "released", "history_s": 30.0 * DAY_S},
-        "dally, floored": {"preset": "floored"},
+        "dally, patient": {"preset": "patient"},
         "dally, history 1 d": {"history_s": DAY_S},
         "dally, history 30 d": {"history_s": 30.0 * DAY_S},
         "dally, no wait without waits": {"empty_s": (0.0, 0.0)},
@@ -42,6 +42,8 @@ FIXED: Mapping[str, str] = MappingProxyType(
     {"nowait": "dally-nowait", "manual": "dally-manual", "consolidated": "dally-consolidated"}
 )
 OFFLINE, OPTIMUM = "tuned offline", "offline optimum"
+#: Distance from the optimum within which timers that were tuned on other samples are expected, in percent.
+NEAR_PCT = 1.0
 
 #: Average JCT in seconds by label, on the held-out samples of one seed.
 Scores = Mapping[str, float]
@@ -66,7 +68,9 @@ def online_offline(settings: ExperimentSettings) -> ExperimentOutcome:
 def _scores(cluster: tuple[str, int], seed: int, settings: ExperimentSettings, steps: Steps) -> Scores:
     arrivals, racks = cluster
     cases = [
-        Case(arrivals=arrivals, racks=racks, seed=(SAMPLES + HELD_OUT) * seed + place, policy="dally", jobs=settings.jobs)
+        Case(
+            arrivals=arrivals, racks=racks, seed=(SAMPLES + HELD_OUT) * seed + place, policy="dally", jobs=settings.jobs
+        )
         for place in range(SAMPLES + HELD_OUT)
     ]
     traces = [case.trace for case in cases]
@@ -121,18 +125,16 @@ def above_pct(scores: Sequence[Scores], name: str) -> Floats:
 
 
 def distance_claims(found: Mapping[tuple[str, int], Sequence[Scores]]) -> tuple[PaperClaim, ...]:
-    """Compare means over the seeds of the distances to the offline optimum."""
+    """Compare means over the seeds of the distances from the offline optimum."""
+
+    def means(name: str) -> dict[str, float]:
+        return {label(cluster): float(above_pct(scores, name).mean()) for cluster, scores in found.items()}
 
     def compared(ours: str, theirs: str) -> dict[str, tuple[float, float]]:
-        return {
-            label(cluster): (float(above_pct(scores, ours).mean()), float(above_pct(scores, theirs).mean()))
-            for cluster, scores in found.items()
-        }
+        return {name: (each, means(theirs)[name]) for name, each in means(ours).items()}
 
     return (
-        below("timers tuned offline, on other samples, are nearer than the online tuner", compared(OFFLINE, "dally"),
-              unit="%"),
-        below("the online tuner is nearer where no timer is shorter than those set by hand",
-              compared("dally, floored", "dally"), unit="%"),
-        below("the online tuner is nearer than timers of 0", compared("dally", "nowait"), unit="%"),
-    )  # fmt: skip
+        at_most(f"timers tuned on other samples are within {NEAR_PCT:g}%", means(OFFLINE), NEAR_PCT, unit="%"),
+        below("the auto-tuner is nearer than timers of 0", compared("dally", "nowait"), unit="%"),
+        below("the patient auto-tuner is nearer than the paper's", compared("dally, patient", "dally"), unit="%"),
+    )

@@ -150,19 +150,27 @@ class CaseFigures:
         return float(self.busy_gpus @ lengths) / (to_s - from_s)
 
 
+def _of_jobs(name: str, take: Callable[[Floats], Any]) -> Callable[[CaseFigures], float]:
+    """Return a figure of the times of all jobs, in days."""
+    return lambda each: float(take(getattr(each, f"{name}_s"))) / DAY_S
+
+
+_PARTS: Mapping[str, Callable[[Floats], Any]] = MappingProxyType(
+    {
+        "avg": np.mean,
+        "median": np.median,
+        "p95": lambda values: np.percentile(values, 95.0),
+        "p99": lambda values: np.percentile(values, 99.0),
+    }
+)
 #: Figures of a simulation by the name of their column: times in days.
 FIGURES: Mapping[str, Callable[[CaseFigures], float]] = MappingProxyType(
     {
         "makespan": lambda each: each.makespan_s / DAY_S,
         **{
-            f"{part} {name}": (lambda each, name=name, take=take: float(take(getattr(each, f"{name}_s"))) / DAY_S)
+            f"{part} {name}": _of_jobs(name, take)
             for name in ("jct", "waited", "exposed")
-            for part, take in (
-                ("avg", np.mean),
-                ("median", np.median),
-                ("p95", lambda values: np.percentile(values, 95.0)),
-                ("p99", lambda values: np.percentile(values, 99.0)),
-            )
+            for part, take in _PARTS.items()
         },
     }
 )
