@@ -60,7 +60,7 @@ def random_trace(rng, gpus, *, jobs=40):
 def random_options(name, rng):
     """Return options of a policy."""
     options = {
-        "lease_s": float(rng.choice([1200.0, 3600.0, 2000.7])),
+        "lease_s": float(rng.choice([1200.0, 3600.0, 2000.7, np.inf])),
         "offer_s": rng.choice([None, None, 300.0, 777.1, 3600.0]),
         "keep": bool(rng.random() < 0.6),
     }
@@ -74,7 +74,8 @@ def random_options(name, rng):
         machine_s, rack_s = pair(*seconds)
         options["timers"] = DelayTimers(machine_s=machine_s, rack_s=rack_s, by_demand=by_demand)
     if name == "dally":
-        options["preset"] = str(rng.choice(["paper", "paper", "released"]))
+        finite = options["lease_s"] < np.inf
+        options["preset"] = str(rng.choice(["paper", "paper", "released"])) if finite else "paper"
         options["history_s"] = float(rng.choice([1800.0, 20000.0, 3e5])) if options["preset"] == "paper" else None
         if rng.random() < 0.7:
             options["ddof"] = int(rng.integers(2))

@@ -91,5 +91,6 @@ def start(state: Any, jobs: Any, gpus: Any, events: Any, rates: Any, log: Any, i
         state.running += 1
         push(state, events, max(state.now, from_s) + (job.work - job.done) / job.rate, END + index, job.version)
     job.lease += 1
-    push(state, events, state.now + state.pass_lease_s, LEASE + index, job.lease)
+    if state.pass_lease_s < np.inf:
+        push(state, events, state.now + state.pass_lease_s, LEASE + index, job.lease)
     return True

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from dally_cases import AGES, CLUSTER, TierSpeeds, play, rows
+from dally_cases import CLUSTER, ENDLESS, TierSpeeds, play, rows
 
 from equipoise import InvalidInput
 from equipoise.heuristics.dally.delay_scheduling import network_sensitivity
@@ -19,7 +19,7 @@ from equipoise.simulation import Cluster
 from equipoise.simulation.placement import TICK_S
 
 
-def manual(machine_s, rack_s, *, lease_s=AGES, **options):
+def manual(machine_s, rack_s, *, lease_s=ENDLESS, **options):
     return DallyManualPolicy(machine_s=machine_s, rack_s=rack_s, lease_s=lease_s, **options)
 
 
@@ -33,7 +33,7 @@ def offered(free, demand, policy, cluster=CLUSTER, *, compiled=False):
 
     A job on each GPU ends when that GPU becomes free: `free` maps GPUs to seconds from the arrival. Others stay in use.
     """
-    ends = [ARRIVAL_S + free.get(gpu, AGES / 10) for gpu in range(cluster.gpus)]
+    ends = [ARRIVAL_S + free.get(gpu, 1e8) for gpu in range(cluster.gpus)]
     jobs = [(1, 0.0, end_s) for end_s in ends] + [(demand, ARRIVAL_S, 50.0)]
     result = play(jobs, policy, cluster=cluster, compiled=compiled)
     assert rows(result)[: cluster.gpus] == [(gpu, 0.0, end_s, (gpu,)) for gpu, end_s in enumerate(ends)]
@@ -106,7 +106,7 @@ class Noting(DallyManualPolicy):
 
 @pytest.mark.parametrize(("free", "demand", "timers", "start_s", "gpu_ids"), STEPS.values(), ids=STEPS)
 def test_the_wait_is_recorded_for_the_tier_unless_it_is_the_network(free, demand, timers, start_s, gpu_ids):
-    policy = Noting(**{"machine_s": 100.0, "rack_s": 200.0, **timers}, lease_s=AGES)
+    policy = Noting(**{"machine_s": 100.0, "rack_s": 200.0, **timers}, lease_s=ENDLESS)
     offered(free, demand, policy)
     tier = CLUSTER.tier(gpu_ids)
     assert policy.noted == [(0, 1, 0.0, 0.0)] * 8 + [(tier, demand, ARRIVAL_S + start_s, start_s)] * (tier < 2)
@@ -155,7 +155,7 @@ def test_a_job_wider_than_the_cluster_is_refused():
 
 
 def test_a_job_that_needs_more_gpus_than_are_left_does_not_hold_back_the_jobs_behind_it():
-    found = play([(6, 0, 100), (4, 1, 10), (2, 2, 10)], DallyNoWaitPolicy(lease_s=AGES))
+    found = play([(6, 0, 100), (4, 1, 10), (2, 2, 10)], DallyNoWaitPolicy(lease_s=ENDLESS))
     assert rows(found) == [(0, 0, 100, tuple(range(6))), (2, 2, 12, (6, 7)), (1, 100, 110, (0, 1, 2, 3))]
 
 
@@ -338,7 +338,7 @@ def test_an_arrival_at_an_offer_is_offered_gpus_at_once():
 def test_offers_keep_to_their_times_for_years(offer_s):
     first = 1e9
     jobs = [(8, first, 2.6 * offer_s) for _ in range(3)]
-    starts = [start for _, start, _, _ in rows(play(jobs, DallyNoWaitPolicy(lease_s=AGES, offer_s=offer_s)))]
+    starts = [start for _, start, _, _ in rows(play(jobs, DallyNoWaitPolicy(lease_s=ENDLESS, offer_s=offer_s)))]
     offers = [start / offer_s for start in starts]
     assert offers == pytest.approx([round(each) for each in offers], abs=1e-6 / offer_s)
     assert 0.0 <= starts[0] - first <= offer_s
@@ -355,5 +355,5 @@ def test_the_policy_serves_one_run_after_another():
 
 
 def test_jobs_do_not_share_gpus_where_they_may():
-    found = play([(8, 0, 10), (8, 0, 10)], DallyNoWaitPolicy(lease_s=AGES), jobs_per_gpu=2)
+    found = play([(8, 0, 10), (8, 0, 10)], DallyNoWaitPolicy(lease_s=ENDLESS), jobs_per_gpu=2)
     assert found.end_s.tolist() == [10, 20]
