@@ -29,6 +29,7 @@ from .formulations.program.builder import ProgramBuilder
 from .formulations.program.certificate import SolveCertificate
 from .formulations.program.data import ProblemClass, Residuals
 from .formulations.program.model import Program
+from .formulations.search.delay_timers import DelayTimers
 from .formulations.search.front import ParetoFront
 from .formulations.search.front_point import FrontPoint
 from .formulations.search.objective import Objective, Variable

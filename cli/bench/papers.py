@@ -40,7 +40,8 @@ def experiments_command(paper: str, title: str) -> Callable[..., Action]:
         evaluations: Annotated[
             int | None, typer.Option(help="Configurations that each search scores (pcs) [by paper].")
         ] = None,
-        threads: Annotated[int | None, typer.Option(help="Workers of each search (pcs) [2].")] = None,
+        threads: Annotated[int | None, typer.Option(help="Workers (pcs, dally) [2].")] = None,
+        racks: Annotated[int | None, typer.Option(help="Racks of 64 GPUs (dally) [all numbers of the paper].")] = None,
         html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write tables and plots as a page.")] = None,
         as_json: Json = False,
     ) -> int:
@@ -50,12 +51,18 @@ def experiments_command(paper: str, title: str) -> Callable[..., Action]:
         if figure is None:
             listed = [{"figure": name, "of": entry.title} for name, entry in catalogue.experiments.items()]
             return print_rows(listed, as_json=as_json)
-        for option, value in (("--evaluations", evaluations), ("--threads", threads)):
-            if value is not None and catalogue.evaluations is None:
-                raise CommandError(f"{option} {value}: the experiments of {title} have no searches", "leave it out.")
+        for option, value, own, none in (
+            ("--evaluations", evaluations, catalogue.evaluations, "have no searches"),
+            ("--threads", threads, catalogue.threads, "run in one process"),
+            ("--racks", racks, catalogue.racks, "count no racks"),
+        ):
+            if value is not None and not own:
+                raise CommandError(f"{option} {value}: the experiments of {title} {none}", "leave it out.")
         check_target("--html", html)
         names = list(catalogue.experiments) if figure == "all" else [catalogue.find(figure).name]
         searched = catalogue.evaluations or ExperimentSettings.evaluations
+        workers = catalogue.threads or ExperimentSettings.threads
+        shared: dict[Any, Any] = {}
         outcomes: dict[str, ExperimentOutcome] = {}
         for name in names:
             with CountProgress(f"figure {name}" if name.isdigit() else name) as counted:
@@ -66,8 +73,10 @@ def experiments_command(paper: str, title: str) -> Callable[..., Action]:
                     repeats=catalogue.repeats if repeats is None else repeats,
                     data=data,
                     evaluations=searched if evaluations is None else evaluations,
-                    threads=2 if threads is None else threads,
+                    threads=workers if threads is None else threads,
+                    racks=racks,
                     on_step=counted,
+                    shared=shared,
                 )
                 started_s = perf_counter()
                 outcomes[name] = catalogue.experiments[name].run(settings)

@@ -9,12 +9,12 @@ from typing import Any
 
 from ...formulations.checks import as_integer, as_real, store_checked
 from ...formulations.errors import InvalidInput
-from ...formulations.search.delay_timers import TimerPair, as_timer_pair
+from ...formulations.search.delay_timers import DelayTimers, TimerPair, as_timer_pair
 
 #: Tiers of which waits are recorded.
 MACHINE, RACK = 0, 1
 #: Names of settings.
-PRESETS = ("paper", "released")
+PRESETS = ("paper", "released", "floored")
 _HOUR_S = 3600.0
 _DAY_S = 24 * _HOUR_S
 
@@ -66,10 +66,11 @@ class TunerSettings:
 
         Parameters
         ----------
-        name : {"paper", "released"}
+        name : {"paper", "released", "floored"}
             "paper": sample deviation, neither floor nor cap. "released": those of the released code, which counts in
             leases: the variance divides by the number of waits, and timers lie from 6 leases to .8 of the history, and
-            from 12 leases to the history, which is at least this long.
+            from 12 leases to the history, which is at least this long. "floored": those of the paper, but no timer is
+            shorter than those that it sets by hand (docs/delay-tuning.md has the evidence).
         lease_s : float
             Length of a lease, in seconds.
         **changes
@@ -81,6 +82,8 @@ class TunerSettings:
             lease_s = as_real("lease_s", lease_s, above=0.0)
             history_s = as_real("history_s", given.get("history_s", cls.history_s), minimum=12 * lease_s)
             own = {"ddof": 0, "floor_s": (6 * lease_s, 12 * lease_s), "cap_s": (0.8 * history_s, history_s)}
+        elif name == "floored":
+            own = {"floor_s": tuple(DelayTimers.manual().of(1))}
         elif name != "paper":
             raise InvalidInput("preset", name, f"must be one of {', '.join(PRESETS)}")
         return cls(**{**own, **given})

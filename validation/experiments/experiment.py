@@ -31,8 +31,9 @@ class ExperimentSettings:
     There are at least 4 jobs in a generated workload, and at least 8 GPUs; by default as many per job as in the paper.
     The workloads have the seeds `seed`, `seed + 1`, ..., and figures are means over these `repeats`. `data` is the
     folder of the shared data sets, for the experiments that need one. Each search scores so many configurations
-    (`evaluations`) on so many workers (`threads`), which change no result. `on_step` is called with the progress of the
-    experiment.
+    (`evaluations`). Searches and simulations run on so many workers (`threads`), which change no result. A cluster has
+    so many `racks`; None: all numbers of the paper. `on_step` is called with the progress of the experiment. `shared`
+    holds the results of simulations that later experiments with the same mapping need again.
     """
 
     jobs: int = 120
@@ -42,7 +43,9 @@ class ExperimentSettings:
     data: Path | None = None
     evaluations: int = 700
     threads: int = 1
+    racks: int | None = None
     on_step: OnStep | None = field(default=None, repr=False)
+    shared: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         as_integer("jobs", self.jobs, minimum=4)
@@ -50,6 +53,8 @@ class ExperimentSettings:
         as_integer("repeats", self.repeats, minimum=1)
         as_integer("evaluations", self.evaluations, minimum=1)
         as_integer("threads", self.threads, minimum=1)
+        if self.racks is not None:
+            as_integer("racks", self.racks, minimum=1)
         if self.gpus is not None:
             as_integer("gpus", self.gpus, minimum=8)
 
@@ -123,6 +128,8 @@ class PaperExperiments:
     jobs: int = ExperimentSettings.jobs
     repeats: int = ExperimentSettings.repeats
     evaluations: int | None = None
+    threads: int | None = None
+    racks: tuple[int, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, name: str) -> Experiment:

@@ -35,5 +35,6 @@ PCS = PaperExperiments(
     jobs=PAPER_JOBS,
     repeats=3,
     evaluations=350,
+    threads=2,
     aliases=MappingProxyType({"3": "trade-off", "5": "4", "6": "4", "10b": "10a"}),
 )

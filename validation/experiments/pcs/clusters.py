@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..claims import agrees, at_least, at_most, somewhere
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Bars
-from .claims import agrees, at_least, at_most, somewhere
 from .paper import FIGURE_7, PAPER_GPUS
 from .run import BASELINES, PICKS, Figures, Steps, compared, mean, ratios, simulated, spread_columns
 from .workloads import PUBLISHED_CLUSTERS, Case, cluster_cases, published_case

@@ -13,9 +13,9 @@ from ....formulations.arrays import Floats
 from ....formulations.search.pareto import nondominated
 from ....formulations.search.wfq_config import WfqConfig
 from ....heuristics.search.wfq_tuning import WfqTuning
+from ..claims import at_most, below
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Curves
-from .claims import at_most, below
 from .paper import PAPER_EVALUATIONS, PAPER_GPUS
 from .run import Steps, searched, spread_columns, tuning_of
 from .workloads import Case, published_case

@@ -10,9 +10,9 @@ import numpy as np
 
 from ....formulations.arrays import Floats
 from ....formulations.search.wfq_config import WfqConfig
+from ..claims import at_most
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Bars, Curves
-from .claims import at_most
 from .paper import FIGURE_9_GPUS, FIGURE_9_JOBS, FIGURE_9B_S, PAPER_EVALUATIONS
 from .run import Steps, progress_of, rows_of, searched, simulated, spread_columns, tuning_of
 from .workloads import Case, generated_case

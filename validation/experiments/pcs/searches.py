@@ -10,9 +10,9 @@ import numpy as np
 from ....formulations.search.front import ParetoFront
 from ....formulations.search.pareto import nondominated
 from ....solvers.result import Result
+from ..claims import at_most, below
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Curves
-from .claims import at_most, below
 from .paper import cluster_gpus
 from .run import Steps, interval, progress_of, rows_of, searched, spread_columns, tuning_of
 from .workloads import generated_case

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ....formulations.arrays import Floats
+from ..claims import at_least, at_most
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Bars, Curves
-from .claims import at_least, at_most
 from .paper import FIGURE_10A, FIGURE_10B, cluster_gpus
 from .run import PICKS, Figures, Steps, picks, rows_of, searched, simulated, spread_columns, tuned, tuning_of
 from .workloads import generated_case

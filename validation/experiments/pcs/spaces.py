@@ -9,9 +9,9 @@ import numpy as np
 
 from ....formulations.arrays import Floats
 from ....formulations.search.pareto import hypervolume, nondominated
+from ..claims import below
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Curves
-from .claims import below
 from .paper import FIGURE_9C, cluster_gpus
 from .run import Steps, rows_of, searched, spread_columns, tuning_of
 from .workloads import generated_case

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..claims import at_least, at_most
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Curves
-from .claims import at_least, at_most
 from .paper import cluster_gpus
 from .run import BASELINES, PICKS, Figures, mean, ratios, rows_of, spread_columns, tuned_and_held_out
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..claims import at_most, below
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Bars, Curves
-from .claims import at_most, below
 from .paper import TESTBED_GPUS
 from .run import BASELINES, PICKS, Figures, mean, ratios, rows_of, spread_columns, tuned_and_held_out
 

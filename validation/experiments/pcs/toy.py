@@ -10,8 +10,8 @@ import numpy as np
 from ....heuristics.registry import make_policy
 from ....simulation.fluid import FluidRules, Speedups, simulate_fluid
 from ....simulation.traces.trace import Trace
+from ..claims import agrees
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
-from .claims import agrees
 from .paper import FIGURE_1
 
 # The paper's Themis decides every second.

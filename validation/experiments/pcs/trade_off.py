@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ....formulations.arrays import Floats
+from ..claims import at_least, at_most
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Curves
-from .claims import at_least, at_most
 from .paper import cluster_gpus
 from .run import Figures, Steps, rows_of, simulated, spread_columns, tuned
 from .workloads import generated_case

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..experiment import PaperClaim
+from .experiment import PaperClaim
 
 # Sums of floats differ by so much from what they stand for.
 _ROUNDING = 1e-12

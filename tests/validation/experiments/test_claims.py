@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from equipoise.validation.experiments.pcs.claims import agrees, at_least, at_most, below, somewhere
+from equipoise.validation.experiments.claims import agrees, at_least, at_most, below, somewhere
 from equipoise.validation.experiments.pcs.clusters import cluster_claims, printed_claims
 from equipoise.validation.experiments.pcs.paper import FIGURE_1, FIGURE_7, FIGURE_9C, FIGURE_10A
 from equipoise.validation.experiments.pcs.published_front import front_claims
