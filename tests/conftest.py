@@ -21,7 +21,7 @@ GROUPS = {
     "window": {"window", "plan", "simulate", "compare", "shockwave"},
     "markets and shares": {"markets", "shares", "makespan", "assignment", "rounds", "certificates"},
     "fluid": {"fluid"},
-    "delay scheduling": {"compiled", "dally"},
+    "delays": {"dally", "compiled"},
     "processes": {"isolation", "verification"},
 }
 
