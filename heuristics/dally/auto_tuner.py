@@ -115,7 +115,7 @@ class AutoTuner:
     def record(self, tier: int, demand: int, time_s: float, wait_s: float) -> None:
         """Record the wait of a job that was placed at this tier; times do not descend."""
         if wait_s >= self.settings.least_wait_s:
-            self._waits.setdefault((tier, demand), deque()).append((time_s, wait_s))
+            self._kept(tier, demand, time_s).append((time_s, wait_s))
             self._timers.pop((tier, demand), None)
 
     def timers(self, demand: int, now_s: float) -> TimerPair:
@@ -124,17 +124,21 @@ class AutoTuner:
 
     def timer_s(self, tier: int, demand: int, now_s: float) -> float:
         """Return one of these timers."""
-        key = tier, demand
-        waits = self._waits.setdefault(key, deque())
-        while waits and now_s - waits[0][0] > self.settings.history_s:
-            waits.popleft()
-            self._timers.pop(key, None)
+        key, waits = (tier, demand), self._kept(tier, demand, now_s)
         if key not in self._timers:
             timer_s = self._timers[key] = timer_of([wait_s for _, wait_s in waits], tier, self.settings)
             if self._logged.get(key) != timer_s:
                 self._logged[key] = timer_s
                 self.log.append((now_s, tier, demand, timer_s))
         return self._timers[key]
+
+    def _kept(self, tier: int, demand: int, now_s: float) -> deque[tuple[float, float]]:
+        """Return the recorded waits after dropping those of longer ago than the history."""
+        waits = self._waits.setdefault((tier, demand), deque())
+        while waits and now_s - waits[0][0] > self.settings.history_s:
+            waits.popleft()
+            self._timers.pop((tier, demand), None)
+        return waits
 
 
 def timer_of(waits_s: list[float], tier: int, settings: TunerSettings) -> float:
