@@ -12,7 +12,7 @@ from ....formulations.arrays import Floats
 from ..claims import below
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Curves
-from .paper import POLICIES
+from .paper import POLICIES, shown
 from .run import ARRIVALS, DAY_S, CaseFigures, Grid, grid, label
 
 _PERCENTILES = (25, 50, 75, 90, 95, 99, 100)
@@ -72,7 +72,7 @@ def distribution_claims(found: Grid) -> tuple[PaperClaim, ...]:
     """Check that the upper end of Dally's distributions is to the left of the others'."""
     return tuple(
         below(
-            f"the p{share} of JCT under Dally is below that under {name}",
+            f"the p{share} of JCT under Dally is below that under {shown(name)}",
             {
                 label(cluster): (jct_percentile(each["dally"], share), jct_percentile(each[name], share))
                 for cluster, each in found.cases.items()

@@ -9,7 +9,7 @@ import numpy as np
 from ..claims import at_least, at_most, below
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Bars
-from .paper import MAKESPAN_BELOW_PCT, POLICIES
+from .paper import MAKESPAN_BELOW_PCT, POLICIES, shown
 from .run import ARRIVALS, DAY_S, Grid, grid, label
 
 #: Makespans that differ by less than this part count as equal.
@@ -100,7 +100,8 @@ def makespan_claims(found: Grid) -> tuple[PaperClaim, ...]:
         ),
         *(
             at_least(
-                f"Dally's makespan is below that of {name} by at least half of what the paper prints, where by most",
+                f"Dally's makespan is below that of {shown(name)} by at least half of what the paper prints, where by "
+                "most",
                 {"largest reduction": max(below_pct[name].values())},
                 printed_pct / 2.0,
                 unit="%",

@@ -107,6 +107,6 @@ def model_claims(
         at_least("the communication of a job changes with its placement: different shares along its run", levels, 2),
         at_least("penalties misstate the communication of the job: difference of the shares of its run time",
                  {"difference": abs(means[_PENALTIES] - means[_MODEL])}, 0.05),
-        at_least("and that of all jobs: the larger over the smaller, each in a run of its own",
+        at_least("and that of all jobs: the larger mean over the smaller, each in a run of its own",
                  {"factor": larger / smaller if smaller else np.inf}, 1.2),
     )  # fmt: skip

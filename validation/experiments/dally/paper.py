@@ -53,6 +53,11 @@ JCT_BELOW_PCT, COMMUNICATION_BELOW_PCT = (19.0, 36.0), (53.0, 83.0)
 GANDIVA_BELOW_PCT = 39.0
 
 
+def shown(policy: str) -> str:
+    """Return the name of a policy in claims: that of a system, or of a variant."""
+    return policy if policy.startswith("dally") else policy.capitalize()
+
+
 def cluster_gpus(settings: ExperimentSettings) -> int:
     """Return the number of GPUs of the largest cluster."""
     return max(racks_of(settings)) * RACK_MACHINES * MACHINE_GPUS

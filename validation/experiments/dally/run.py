@@ -24,8 +24,9 @@ from .paper import MACHINE_GPUS, POISSON_SHARE, POLICIES, RACK_MACHINES, racks_o
 DAY_S = 86400.0
 #: Kinds of arrivals.
 ARRIVALS = ("batch", "poisson")
-#: Length of a lease, and load of Poisson arrivals; the paper states neither (docs/experiments.md).
-LEASE_S, LOAD = 6 * 3600.0, 3.0
+#: Length of a lease, deviation of the logarithms of durations, and load of Poisson arrivals: the paper states none
+#: (docs/experiments.md).
+LEASE_S, SIGMA, LOAD = DAY_S, 1.0, 3.0
 _SPEEDS: Mapping[str, Callable[..., RatioSpeeds]] = MappingProxyType(
     {"table": TableSpeeds, "all-reduce": AllReduceSpeeds, "penalties": PenaltySpeeds}
 )
@@ -48,7 +49,7 @@ class Case:
     jobs: int
     options: tuple[tuple[str, Any], ...] = ()
     median_s: float = DAY_S
-    sigma: float = 1.5
+    sigma: float = SIGMA
     load: float = LOAD
     speeds: str = "table"
 

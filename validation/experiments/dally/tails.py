@@ -8,7 +8,7 @@ from typing import Any
 from ..claims import at_least, below
 from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from ..plots import Bars
-from .paper import COMMUNICATION_BELOW_PCT, GANDIVA_BELOW_PCT, JCT_BELOW_PCT, POLICIES, TABLES
+from .paper import COMMUNICATION_BELOW_PCT, GANDIVA_BELOW_PCT, JCT_BELOW_PCT, POLICIES, TABLES, shown
 from .run import ARRIVALS, DAY_S, Grid, grid, label
 
 _QUEUEING = ("avg waited", "p95 waited", "p99 waited")
@@ -66,7 +66,7 @@ def tail_claims(found: Grid) -> tuple[PaperClaim, ...]:
     least, most = COMMUNICATION_BELOW_PCT
     return (
         *(
-            below(f"the {figure[:3]} of communication under Dally is below that under {name}",
+            below(f"the {figure[:3]} of communication under Dally is below that under {shown(name)}",
                   found.pairs(figure, "dally", name), unit=" d")
             for figure in _COMMUNICATION[1:]
             for name in ("tiresias", "gandiva")
@@ -84,7 +84,7 @@ def tail_claims(found: Grid) -> tuple[PaperClaim, ...]:
             for figure in _QUEUEING[1:]
         ),
         *(
-            below(f"communication under {name} is above that under Dally, on average",
+            below(f"communication under {shown(name)} is above that under Dally, on average",
                   found.pairs("avg exposed", "dally", name), unit=" d")
             for name in ("dally-nowait", "gandiva")
         ),
@@ -105,7 +105,7 @@ def jct_claims(found: Grid) -> tuple[PaperClaim, ...]:
     return (
         *(
             below(
-                f"the average JCT of Dally is below that of {name}, but for the exception in print",
+                f"the average JCT of Dally is below that of {shown(name)}, but for the exception in print",
                 found.pairs("avg jct", "dally", name, where=where),
                 unit=" d",
             )
@@ -120,8 +120,8 @@ def jct_claims(found: Grid) -> tuple[PaperClaim, ...]:
         ),
         *(
             below(
-                f"the exception in print: on {label(cluster)} racks the average JCT of {exceptions[cluster]} is below "
-                "that of Dally",
+                f"the exception in print: on {label(cluster)} racks the average JCT of {shown(exceptions[cluster])} is "
+                "below that of Dally",
                 found.pairs("avg jct", exceptions[cluster], "dally", where=[cluster]),
                 unit=" d",
                 printed=f"by {GANDIVA_BELOW_PCT:g}%" if exceptions[cluster] == "gandiva" else "",
@@ -130,7 +130,7 @@ def jct_claims(found: Grid) -> tuple[PaperClaim, ...]:
         ),
         *(
             below(
-                f"the {figure} of Dally is below that of {name} on 8 racks (Tables II and III)",
+                f"the {figure} of Dally is below that of {shown(name)} on 8 racks (Tables II and III)",
                 found.pairs(figure, "dally", name, where=large),
                 unit=" d",
                 printed=_ratios(figure, name),
