@@ -25,6 +25,7 @@ BACKENDS = {
     "delay_candidates": "gpu_sharing.delay_candidates",
     "cp_sat_schedule": "external.ortools.schedule",
     "gang_packing": "makespan.gang_packing",
+    "differential_evolution": "search.differential",
     "spea2": "search.spea2",
     "nsga2": "search.nsga2",
     "random": "search.uniform",

@@ -21,6 +21,7 @@ GROUPS = {
     "window": {"window", "plan", "simulate", "compare", "shockwave"},
     "markets and shares": {"markets", "shares", "makespan", "assignment", "rounds", "certificates"},
     "fluid": {"fluid"},
+    "delays": {"dally", "compiled"},
     "processes": {"isolation", "verification"},
 }
 

@@ -38,7 +38,7 @@ def experiments_command(paper: str, title: str) -> Callable[..., Action]:
             Path | None, typer.Option(metavar="FOLDER", help="Data: a folder with pollux/, gavel/, philly/ and pcs/.")
         ] = None,
         evaluations: Annotated[
-            int | None, typer.Option(help="Configurations that each search scores (pcs) [by paper].")
+            int | None, typer.Option(help="Configurations that each search scores (pcs, dally) [by paper].")
         ] = None,
         threads: Annotated[int | None, typer.Option(help="Workers (pcs, dally) [2].")] = None,
         racks: Annotated[int | None, typer.Option(help="Racks of 64 GPUs (dally) [all numbers of the paper].")] = None,

@@ -57,7 +57,7 @@ def _check_settings(folder: Path, settings: Mapping[str, Any]) -> None:
         if former[name] != value and name != "workloads":
             raise CommandError(f"--resume: the search in {folder} has {name} {former[name]}, not {value}", _OTHER)
     if former != own:
-        raise CommandError(f"--resume: the search in {folder} has other jobs or speedups", _OTHER)
+        raise CommandError(f"--resume: the search in {folder} has other jobs or speeds", _OTHER)
 
 
 def write_results(folder: Path, front: ParetoFront, document: Mapping[str, Any]) -> None:
@@ -69,13 +69,14 @@ def write_results(folder: Path, front: ParetoFront, document: Mapping[str, Any])
     write_text(folder / SUMMARY, json_text(document))
 
 
-def digest(traces: Iterable[Trace], speedups: str | None) -> str:
-    """Return a digest of the jobs of traces and of the file of speedups, None for the built-in ones."""
+def digest(traces: Iterable[Trace], files: Iterable[str | None]) -> str:
+    """Return a digest of the jobs of traces and of files, None for those that were not given."""
     found = hashlib.sha256()
     for trace in traces:
         for column in fields(trace):
             if column.name != "source":
                 value = getattr(trace, column.name)
                 found.update(json.dumps([column.name, np.asarray(value).tolist()], default=str).encode())
-    found.update(b"" if speedups is None else Path(speedups).read_bytes())
+    for file in files:
+        found.update(b"" if file is None else Path(file).read_bytes())
     return found.hexdigest()

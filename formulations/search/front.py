@@ -28,7 +28,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Names of picks, and the metrics that they make small.
-NAMED_PICKS = {"jct": "jct", "pred": "pred_error", "balanced": ""}
+NAMED_PICKS = {
+    "jct": "jct",
+    "pred": "pred_error",
+    "waited": "waited",
+    "communication": "communication",
+    "makespan": "makespan",
+    "balanced": "",
+}
 
 
 #: Readers of configurations in files, by type; a mapping is kept as it is.
@@ -124,9 +131,9 @@ class ParetoFront:
 
         Parameters
         ----------
-        name : {"jct", "pred", "balanced"}, optional
-            The least score of the first objective whose metric is jct or pred_error; or the point nearest to the best
-            of all objectives, which is also the default.
+        name : {"jct", "pred", "waited", "communication", "makespan", "balanced"}, optional
+            The least score of the first objective of this metric ("pred" is pred_error); or the point nearest to the
+            best of all objectives, which is also the default.
         weights : mapping of str to float, optional
             Weights by objective ("jct:avg"), at least 0 and not all 0: the least weighted sum. Scores are counted from
             the best to the worst of the front.

@@ -14,7 +14,7 @@ from ..errors import InvalidInput
 from ..text import duration_text, figure_text
 
 #: Metrics in seconds, and what turns others into percent.
-SECONDS = ("jct",)
+SECONDS = ("jct", "waited", "communication", "makespan")
 PERCENT = {"pred_error": 1.0, "unfairness": 100.0}
 
 
@@ -100,7 +100,9 @@ class Objective:
         return f"{self.metric}:{self.measure}" if self.measure else self.metric
 
 
-def as_objectives(name: str, values: Any, metrics: Sequence[str] | None = None) -> tuple[Objective, ...]:
+def as_objectives(
+    name: str, values: Any, metrics: Sequence[str] | None = None, single_metrics: Sequence[str] = ()
+) -> tuple[Objective, ...]:
     """Return distinct objectives, given as such, as pairs ("jct", "avg") or as text "jct:avg".
 
     Parameters
@@ -110,6 +112,8 @@ def as_objectives(name: str, values: Any, metrics: Sequence[str] | None = None) 
     values : sequence
     metrics : sequence of str, optional
         The metrics that exist; by default any.
+    single_metrics : sequence of str
+        Those of them that are one number and take no measure.
 
     Raises
     ------
@@ -130,7 +134,10 @@ def as_objectives(name: str, values: Any, metrics: Sequence[str] | None = None) 
                 raise InvalidInput(name, error.value, error.why, index=index) from None
         if metrics is not None and value.metric not in metrics:
             raise InvalidInput(name, value.metric, f"the metrics are {', '.join(metrics)}", index=index)
-        if metrics is not None and not value.measure:
+        if value.metric in single_metrics:
+            if value.measure:
+                raise InvalidInput(name, str(value), f"{value.metric} is one number: it takes no measure", index=index)
+        elif metrics is not None and not value.measure:
             raise InvalidInput(name, str(value), f'needs a measure, such as "{value}:avg"', index=index)
         if value in found:
             raise InvalidInput(name, str(value), "the same objective twice", index=index)

@@ -14,7 +14,7 @@ from ...formulations.search.delay_timers import TimerPair, as_timer_pair
 #: Tiers of which waits are recorded.
 MACHINE, RACK = 0, 1
 #: Names of settings.
-PRESETS = ("paper", "released")
+PRESETS = ("paper", "released", "patient")
 _HOUR_S = 3600.0
 _DAY_S = 24 * _HOUR_S
 
@@ -66,10 +66,11 @@ class TunerSettings:
 
         Parameters
         ----------
-        name : {"paper", "released"}
+        name : {"paper", "released", "patient"}
             "paper": sample deviation, neither floor nor cap. "released": those of the released code, which counts in
             leases: the variance divides by the number of waits, and timers lie from 6 leases to .8 of the history, and
-            from 12 leases to the history, which is at least this long.
+            from 12 leases to the history, which is at least this long. "patient": those of the paper, but timers are
+            at least 48 h and 96 h, and endless without waits (docs/delay-tuning.md has the evidence).
         lease_s : float
             Length of a lease, in seconds.
         **changes
@@ -81,6 +82,8 @@ class TunerSettings:
             lease_s = as_real("lease_s", lease_s, above=0.0)
             history_s = as_real("history_s", given.get("history_s", cls.history_s), minimum=12 * lease_s)
             own = {"ddof": 0, "floor_s": (6 * lease_s, 12 * lease_s), "cap_s": (0.8 * history_s, history_s)}
+        elif name == "patient":
+            own = {"floor_s": (48 * _HOUR_S, 96 * _HOUR_S), "empty_s": (math.inf, math.inf)}
         elif name != "paper":
             raise InvalidInput("preset", name, f"must be one of {', '.join(PRESETS)}")
         return cls(**{**own, **given})
@@ -112,7 +115,7 @@ class AutoTuner:
     def record(self, tier: int, demand: int, time_s: float, wait_s: float) -> None:
         """Record the wait of a job that was placed at this tier; times do not descend."""
         if wait_s >= self.settings.least_wait_s:
-            self._waits.setdefault((tier, demand), deque()).append((time_s, wait_s))
+            self._kept(tier, demand, time_s).append((time_s, wait_s))
             self._timers.pop((tier, demand), None)
 
     def timers(self, demand: int, now_s: float) -> TimerPair:
@@ -121,17 +124,21 @@ class AutoTuner:
 
     def timer_s(self, tier: int, demand: int, now_s: float) -> float:
         """Return one of these timers."""
-        key = tier, demand
-        waits = self._waits.setdefault(key, deque())
-        while waits and now_s - waits[0][0] > self.settings.history_s:
-            waits.popleft()
-            self._timers.pop(key, None)
+        key, waits = (tier, demand), self._kept(tier, demand, now_s)
         if key not in self._timers:
             timer_s = self._timers[key] = timer_of([wait_s for _, wait_s in waits], tier, self.settings)
             if self._logged.get(key) != timer_s:
                 self._logged[key] = timer_s
                 self.log.append((now_s, tier, demand, timer_s))
         return self._timers[key]
+
+    def _kept(self, tier: int, demand: int, now_s: float) -> deque[tuple[float, float]]:
+        """Return the recorded waits after dropping those of longer ago than the history."""
+        waits = self._waits.setdefault((tier, demand), deque())
+        while waits and now_s - waits[0][0] > self.settings.history_s:
+            waits.popleft()
+            self._timers.pop((tier, demand), None)
+        return waits
 
 
 def timer_of(waits_s: list[float], tier: int, settings: TunerSettings) -> float:

@@ -54,7 +54,7 @@ class DelayPolicy(ABC):
     Parameters
     ----------
     lease_s : float
-        Seconds after which a job returns its GPUs to be offered anew; at least two ticks.
+        Seconds after which a job returns its GPUs to be offered anew, at least two ticks; infinity: at its end alone.
     offer_s : float, optional
         Seconds between offers; leases end at offers. By default GPUs are offered at events: arrivals, ends of jobs and
         leases, and when a timer runs out.
@@ -74,7 +74,8 @@ class DelayPolicy(ABC):
     knows: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
-        store_checked(self, as_real, "lease_s", minimum=2 * TICK_S)
+        if self.lease_s != math.inf:
+            store_checked(self, as_real, "lease_s", minimum=2 * TICK_S)
         if self.offer_s is not None:
             store_checked(self, as_real, "offer_s", minimum=2 * TICK_S)
         store_checked(self, as_flag, "keep")
@@ -209,7 +210,7 @@ class DelayPolicy(ABC):
 
     def _lease_s(self, now_s: float) -> float:
         """Return the length of a lease, up to an offer."""
-        if self.offer_s is None:
+        if self.offer_s is None or self.lease_s == math.inf:
             return self.lease_s
         return math.ceil((now_s + self.lease_s - TICK_S) / self.offer_s) * self.offer_s - now_s
 
@@ -220,7 +221,7 @@ class DelayPolicy(ABC):
             self._wake_s = math.inf
         due_s = self._next_s(state)
         if due_s < self._wake_s:
-            # A timer that has become shorter in this call has run out: the engine refuses times within a tick.
+            # Rounding could put it just within the tick in which the engine refuses it.
             self._wake_s = max(due_s, now_s + 2 * TICK_S)
             yield Wake(self._wake_s)
 

@@ -22,7 +22,7 @@ class DallyPolicy(DelayPolicy):
 
     Parameters
     ----------
-    preset : {"paper", "released"}
+    preset : {"paper", "released", "patient"}
         Settings of the auto-tuner; see `TunerSettings.preset`.
     ddof, floor_s, cap_s, least_wait_s, history_s, empty_s : optional
         Settings in place of the preset's; see `TunerSettings`.

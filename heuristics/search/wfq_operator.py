@@ -24,9 +24,12 @@ from ...simulation.fluid.state import FluidState
 from ...simulation.traces.trace import Trace
 from ...solvers.solve import solve
 from ..fluid.wfq import WfqPolicy
-from .wfq_tuning import LEAST_HISTORY, METRICS, WfqTuning
+from .history_samples import LEAST_HISTORY
+from .wfq_tuning import METRICS, WfqTuning
 from .workload_drift import DriftReport, ObservedJob, drift_report
 
+#: Names of the picks of a front of its metrics.
+PICKS = tuple(name for name, metric in NAMED_PICKS.items() if metric in ("", *METRICS))
 #: What happens when the workload has drifted.
 ON_DRIFT = ("search", "report")
 
@@ -140,8 +143,8 @@ class WfqOperator:
         self.alarm_rate = as_real("alarm_rate", self.alarm_rate, above=0.0, maximum=1.0)
         if self.on_drift not in ON_DRIFT:
             raise InvalidInput("on_drift", self.on_drift, f"must be one of {', '.join(ON_DRIFT)}")
-        if not callable(self.pick) and self.pick not in NAMED_PICKS:
-            raise InvalidInput("pick", self.pick, f"must be a function, or one of {', '.join(NAMED_PICKS)}")
+        if not callable(self.pick) and self.pick not in PICKS:
+            raise InvalidInput("pick", self.pick, f"must be a function, or one of {', '.join(PICKS)}")
         if not isinstance(self.backend, str):
             raise InvalidInput("backend", self.backend, "must be the name of a backend")
 

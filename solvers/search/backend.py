@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...formulations.arrays import Floats
+from ...formulations.errors import UnsupportedProblem
 from ...formulations.search.front import ParetoFront
 from ...formulations.search.problem import SearchProblem
 from ..backend import Answer, Backend, Progress, Task
@@ -19,7 +20,7 @@ from ..result import Limit
 from ..workers import Workers
 from .archive import Archive
 from .checkpoint import Checkpoint, description
-from .settings import LIMITS, SearchSettings
+from .settings import LIMITS, POPULATION, SearchSettings
 
 #: Proposed vectors, shape (B, n), which are answered by their scores, shape (B, m), nan where infeasible.
 Batches = Generator[Floats, Floats, None]
@@ -49,6 +50,13 @@ class SearchBackend(Backend):
 
     The same seed gives the same front, whatever the number of workers. No vector is scored twice; every point of the
     final front is scored once more by the check of the answer.
+
+    Attributes
+    ----------
+    most_objectives : int or None
+        Most objectives of a search that it accepts; None: any number.
+    population : int
+        Size of its population, or of a batch, by default.
     """
 
     licence = "Apache-2.0"
@@ -56,6 +64,8 @@ class SearchBackend(Backend):
     formulations = frozenset({"SearchProblem"})
     supported_options = frozenset({"threads", "seed", "warm_start"})
     known_options = LIMITS
+    most_objectives: int | None = None
+    population: int = POPULATION
 
     @abstractmethod
     def batches(self, problem: SearchProblem, first: Floats, settings: SearchSettings, seed: int) -> Batches:
@@ -71,16 +81,29 @@ class SearchBackend(Backend):
         """Return the own options on which the proposed vectors depend, for the checkpoint."""
         return {}
 
+    def skip_reason(self, problem: Any, options: Options) -> str:
+        """Return why "auto" should leave this problem to a later backend: it has too many objectives."""
+        if self.most_objectives is None or not isinstance(problem, SearchProblem):
+            return ""
+        count = len(problem.objectives)
+        return f"it is for {self.most_objectives} objective, here {count}" if count > self.most_objectives else ""
+
     def solve(self, task: Task, options: Options, on_progress: Progress) -> Answer:
         """Search until a limit; the answer is the front of all vectors that were scored.
 
         Raises
         ------
+        UnsupportedProblem
+            If the search has too many objectives.
         SearchInterrupted
             After Ctrl-C.
         """
         problem: SearchProblem = task.problem
-        settings = SearchSettings.of(self.name, self.backend_options(options), options.time_limit)
+        if reason := self.skip_reason(problem, options):
+            names = ", ".join(map(str, problem.objectives))
+            raise UnsupportedProblem(f"{self.name} cannot search for {names}: {reason}; use backend='spea2'")
+        own = {"population": self.population, **self.backend_options(options)}
+        settings = SearchSettings.of(self.name, own, options.time_limit)
         warm = np.empty((0, len(problem.variables)))
         if options.warm_start is not None:
             problem.check_plan(options.warm_start, "warm_start")

@@ -17,7 +17,7 @@ ETA = 20.0
 
 
 class EvolutionarySearch(SearchBackend):
-    """A genetic algorithm of pymoo: simulated binary crossover (eta 20, p 1), polynomial mutation (eta 20, p 1/n).
+    """An evolutionary algorithm of pymoo.
 
     The first population is the problem's starts, the warm start, and vectors drawn uniformly. Scores are counted from
     the ideal point in units of the box; an infeasible vector violates a constraint.
@@ -29,8 +29,8 @@ class EvolutionarySearch(SearchBackend):
     known_options = LIMITS | {"population"}
 
     @abstractmethod
-    def algorithm(self, settings: SearchSettings, **common: Any) -> Any:
-        """Return pymoo's algorithm with the settings that are common to all."""
+    def algorithm(self, settings: SearchSettings, variables: int, **common: Any) -> Any:
+        """Return pymoo's algorithm for so many variables, with the arguments that are common to all."""
 
     def identity(self, settings: SearchSettings) -> dict[str, Any]:
         """Return the size of the population."""
@@ -42,8 +42,6 @@ class EvolutionarySearch(SearchBackend):
         from pymoo.core.evaluator import Evaluator
         from pymoo.core.problem import Problem
         from pymoo.core.termination import NoTermination
-        from pymoo.operators.crossover.sbx import SBX
-        from pymoo.operators.mutation.pm import PM
         from pymoo.problems.static import StaticProblem
 
         Config.warnings["not_compiled"] = False  # it prints to standard output
@@ -51,13 +49,7 @@ class EvolutionarySearch(SearchBackend):
         rng = np.random.default_rng(seed)
         drawn = rng.uniform(problem.lower, problem.upper, (max(0, settings.population - len(first)), n))
         stated = Problem(n_var=n, n_obj=m, n_ieq_constr=1, xl=problem.lower, xu=problem.upper)
-        algorithm = self.algorithm(
-            settings,
-            pop_size=settings.population,
-            sampling=np.vstack((first, drawn)),
-            crossover=SBX(prob=1.0, eta=ETA),
-            mutation=PM(prob=1.0, prob_var=1.0 / n, eta=ETA),
-        )
+        algorithm = self.algorithm(settings, n, pop_size=settings.population, sampling=np.vstack((first, drawn)))
         algorithm.setup(stated, termination=NoTermination(), seed=seed)
         raw = settings.distances == "raw"
         origin, unit = (0.0, 1.0) if raw else (problem.ideal, problem.reference - problem.ideal)
@@ -70,4 +62,13 @@ class EvolutionarySearch(SearchBackend):
             values = np.where(infeasible[:, None], 0.0, (scores - origin) / unit)
             static = StaticProblem(stated, F=values, G=infeasible[:, None].astype(np.float64))
             Evaluator().eval(static, generation)
-            algorithm.advance(infills=generation)
+            with np.errstate(invalid="ignore"):  # the extent of a front of one point is zero
+                algorithm.advance(infills=generation)
+
+
+def genetic_operators(variables: int) -> dict[str, Any]:
+    """Return simulated binary crossover (eta 20, p 1) and polynomial mutation (eta 20, p 1/n) of pymoo."""
+    from pymoo.operators.crossover.sbx import SBX
+    from pymoo.operators.mutation.pm import PM
+
+    return {"crossover": SBX(prob=1.0, eta=ETA), "mutation": PM(prob=1.0, prob_var=1.0 / variables, eta=ETA)}

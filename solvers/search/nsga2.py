@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .evolution import EvolutionarySearch
+from .evolution import EvolutionarySearch, genetic_operators
 from .settings import SearchSettings
 
 
@@ -13,11 +13,11 @@ class Nsga2(EvolutionarySearch):
 
     name = "nsga2"
 
-    def algorithm(self, settings: SearchSettings, **common: Any) -> Any:
+    def algorithm(self, settings: SearchSettings, variables: int, **common: Any) -> Any:
         """Return pymoo's algorithm."""
         from pymoo.algorithms.moo.nsga2 import NSGA2
 
-        return NSGA2(**common)
+        return NSGA2(**genetic_operators(variables), **common)
 
 
 BACKEND = Nsga2()

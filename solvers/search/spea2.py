@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .evolution import EvolutionarySearch
+from .evolution import EvolutionarySearch, genetic_operators
 from .settings import LIMITS, SearchSettings
 
 
@@ -22,11 +22,12 @@ class Spea2(EvolutionarySearch):
         """Return the size of the population and the units of distances."""
         return {**super().identity(settings), "distances": settings.distances}
 
-    def algorithm(self, settings: SearchSettings, **common: Any) -> Any:
+    def algorithm(self, settings: SearchSettings, variables: int, **common: Any) -> Any:
         """Return pymoo's algorithm."""
         from pymoo.algorithms.moo.spea2 import SPEA2, SPEA2Survival
 
-        return SPEA2(survival=SPEA2Survival(normalize=settings.distances == "normalised"), **common)
+        survival = SPEA2Survival(normalize=settings.distances == "normalised")
+        return SPEA2(survival=survival, **genetic_operators(variables), **common)
 
 
 BACKEND = Spea2()

@@ -79,7 +79,8 @@ def test_with_the_core_alone_everything_has_an_answer_and_the_rest_says_why_it_i
     assert all(core[kind][1] == "OPTIMAL" for kind in ("LP", "MILP", "LOG", "MILOG", "window"))
     assert set(core["reasons"]) == {row.name for row in eq.backends()} - set(core["usable"])
     for name, reason in core["reasons"].items():
-        extra = {"cp_sat_schedule": "ortools", "spea2": "search", "nsga2": "search"}.get(name, name.split(":")[0])
+        searches = dict.fromkeys(("differential_evolution", "spea2", "nsga2"), "search")
+        extra = {"cp_sat_schedule": "ortools", **searches}.get(name, name.split(":")[0])
         assert f"pip install 'equipoise[{extra}]'" in reason
     for kind in ("LP", "MILP", "MILOG", *MARKETS):
         assert core[kind] == full[kind]  # to the last bit

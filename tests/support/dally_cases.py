@@ -9,8 +9,7 @@ from equipoise.simulation import Cluster, Trace
 from equipoise.simulation.placement import PlacementRules, simulate_placement
 
 CLUSTER = Cluster(gpus_by_type={"gpu": 8}, gpus_per_machine=2, racks=2)
-# Longer than any run of these tests: a lease without an end.
-AGES = 1e9
+ENDLESS = math.inf
 
 
 class TierSpeeds:
@@ -32,15 +31,16 @@ class TierSpeeds:
         return 1.0 - self.exposed(run)
 
 
-def play(jobs, policy, *, cluster=CLUSTER, speeds=None, models=None, **rules):
+def play(jobs, policy, *, cluster=CLUSTER, speeds=None, models=None, compiled=False, **rules):
     """Simulate jobs (demand, arrival, duration)."""
     demands, arrivals, durations = zip(*jobs, strict=True)
     trace = Trace(
         job_id=list(range(len(jobs))), model=models or ["m"] * len(jobs), gang_gpus=demands, arrival_s=arrivals,
         duration_s=durations,
     )  # fmt: skip
-    rules = PlacementRules(**rules)
-    return simulate_placement(trace, policy, cluster=cluster, speeds=speeds or TierSpeeds(), rules=rules)
+    return simulate_placement(
+        trace, policy, cluster=cluster, speeds=speeds or TierSpeeds(), rules=PlacementRules(**rules), compiled=compiled
+    )
 
 
 def rows(result, *jobs):

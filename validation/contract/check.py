@@ -21,6 +21,7 @@ from ...solvers.options import Options
 from ...solvers.reductions.run import run_backend
 from ...solvers.result import CLOSED_GAP, Limit, Reason, Result
 from ...solvers.solve import solve
+from .fronts import mean_problem
 from .programs import Known
 
 # Seconds after which a case of many drawn programs draws no more, once it has drawn the least number of them.
@@ -79,11 +80,19 @@ class Check:
         """Return the options of solves with the default seed, and with another where the backend takes one."""
         return [{}] + ([{"seed": 12345}] if "seed" in self.backend.supported_options else [])
 
+    def suited(self, problem: Any) -> Any:
+        """Return the problem, or for a backend of one objective the search for the least mean of the objectives."""
+        single = getattr(self.backend, "most_objectives", None) == 1
+        if single and isinstance(problem, SearchProblem) and len(problem.objectives) > 1:
+            return mean_problem(problem)
+        return problem
+
     def solve(self, problem: Any, *, may_refuse: bool = False, **options: Any) -> Result[Any]:
-        """Solve as a user would, and hold the result to what is true of every result.
+        """Solve as a user would, and hold the result to what is true of every result; see `suited`.
 
         A refusal (UnsupportedProblem) of a program with bounded columns is a failure, unless it `may_refuse`.
         """
+        problem = self.suited(problem)
         given = {"time_limit": self.time_limit, "rel_gap": REL_GAP, **options}
         if isinstance(problem, SearchProblem) and "time_limit" not in options:
             # With a time limit alone a search takes all of the time.
@@ -150,7 +159,7 @@ class Check:
         """Hold `solve` to raising InvalidInput for these options."""
         try:
             self.solves += 1
-            solve(problem, self.backend, **{"time_limit": self.time_limit, **options})
+            solve(self.suited(problem), self.backend, **{"time_limit": self.time_limit, **options})
         except InvalidInput:
             return
         raise Failure(f"it accepts {what}: InvalidInput was due")

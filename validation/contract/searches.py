@@ -79,7 +79,9 @@ def warm_start(check: Check, kind: str) -> None:
     """A search with a front to start from ends with one at least as good, and says what became of it."""
     check.needs_warm_start()
     for known in easy_fronts()[1:3]:
-        start = solve(known.problem, "random", seed=99, backend_options={"random": {"evaluations": 500}}).require_plan()
+        start = solve(
+            check.suited(known.problem), "random", seed=99, backend_options={"random": {"evaluations": 500}}
+        ).require_plan()
         result = _search(check, known.problem, warm_start=start)
         noted(result)
         if (result.objective or 0.0) < start.hypervolume:
@@ -127,7 +129,7 @@ def evaluations(check: Check, kind: str) -> None:
 
 def progress(check: Check, kind: str) -> None:
     """Reports have hypervolumes that do not fall, the bound 1, and the evaluations and best scores so far."""
-    problem = easy_fronts()[1].problem
+    problem = check.suited(easy_fronts()[1].problem)
     result = _search(check, problem)
     reports = result.history[:-1]
     if not reports:
@@ -161,9 +163,8 @@ def infeasible(check: Check, kind: str) -> None:
     """Scores of nan everywhere: no solution found, which proves nothing."""
     own = {check.backend.name: {"evaluations": FEW}}
     check.solves += 1
-    result = solve(
-        problem_of(partial(np.full_like, fill_value=np.nan), variables=2), check.backend, backend_options=own
-    )
+    nowhere = check.suited(problem_of(partial(np.full_like, fill_value=np.nan), variables=2))
+    result = solve(nowhere, check.backend, backend_options=own)
     if result.termination.reason is not Reason.NO_SOLUTION_FOUND or result.plan is not None:
         raise Failure(f"{result.termination} of a problem whose vectors are all infeasible")
 
@@ -203,10 +204,12 @@ def _search(check: Check, problem: SearchProblem, **options: Any) -> Result[Pare
 def _solve(check: Check, problem: SearchProblem) -> Result[ParetoFront]:
     """Search without the checks that a failed result does not pass."""
     check.solves += 1
-    return solve(problem, check.backend, backend_options={check.backend.name: {"evaluations": FEW}})
+    own = {check.backend.name: {"evaluations": FEW}}
+    return solve(check.suited(problem), check.backend, backend_options=own)
 
 
 def _hold_front(check: Check, known: KnownFront, most: int, share: float) -> None:
+    known = known.of(getattr(check.backend, "most_objectives", None))
     result = _search(check, known.problem, evaluations=most)
     found = -math.inf if result.objective is None else result.objective
     if not share * known.hypervolume <= found <= known.hypervolume * (1.0 + 1e-9):

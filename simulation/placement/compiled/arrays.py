@@ -17,11 +17,11 @@ def _record(*parts: tuple[str, type[np.number[Any]]]) -> np.dtype[np.void]:
 #: A job, by index in the trace, with the quantities of `PlacementJob` under the same names.
 JOB = _record(
     ("work done rate exposed at_s progress_from_s ready_s last_start_s", _FLOAT),
-    # GPUs asked for; group of the jobs that ask for so many; its first row in `held`.
-    ("gang group first", _INT),
-    # First row of its rates, -1: none; versions of run and lease; whether it runs, and the machines, racks and tier on which it does or is about to; its
-    # answer when its lease ends.
-    ("entry version lease runs machines racks tier answer", _INT),
+    # GPUs asked for; group of the jobs that ask for so many; first rows of its GPUs and of its rates, -1: none.
+    ("gang group first entry", _INT),
+    # Versions of run and lease; whether it runs; machines, racks and tier on which it does or is about to; whether it
+    # accepts GPUs when its lease ends.
+    ("version lease runs machines racks tier accepts", _INT),
     ("arrival_s run_s gpu_s exposed_s held_s start_s end_s", _FLOAT),
     # Numbers of restarts and preemptions; most machines and highest tier so far.
     ("restarts preemptions most_machines highest_tier", _INT),
@@ -67,7 +67,7 @@ STATE = _record(
     ("checkpoint_s checkpoint_s_per_gpu restart_s", _FLOAT),
     ("keep tuned ddof", _INT),
     # Cluster: GPUs, GPUs of a machine, machines of a rack; free GPUs, and most of them on a machine and in a rack.
-    ("gpus size per_rack free most_on_machine most_in_rack", _INT),
+    ("gpus per_machine per_rack free most_on_machine most_in_rack", _INT),
     # Numbers of jobs that arrived, ended and run; events to come; most waits in a history.
     ("arrived ended running events longest", _INT),
     # Whether a pass of offers is being carried out; accepted offers, those carried out, and their lease.

@@ -24,7 +24,7 @@ def release(state: Any, gpus: Any, job: Any) -> None:
     """Mark the GPUs that a job holds as free."""
     for place in range(job.first, job.first + job.gang):
         gpu = gpus.held[place].gpu
-        machine = gpu // state.size
+        machine = gpu // state.per_machine
         rack = machine // state.per_rack
         gpus.gpus[gpu].used = 0
         gpus.machines[machine].free += 1
@@ -39,7 +39,7 @@ def take(state: Any, gpus: Any, job: Any) -> None:
     """Mark the GPUs that a job accepts as used."""
     for place in range(job.first, job.first + job.gang):
         gpu = gpus.held[place].chosen
-        machine = gpu // state.size
+        machine = gpu // state.per_machine
         gpus.gpus[gpu].used = 1
         gpus.machines[machine].free -= 1
         gpus.racks[machine // state.per_rack].free -= 1
@@ -75,7 +75,7 @@ def best_fit(parts: Any, first: int, end: int, count: int) -> int:
 def choose(state: Any, gpus: Any, job: Any) -> None:
     """Choose free GPUs for a job; they suffice."""
     # A constant would have a type of its own, for which numba compiles a function again.
-    none = np.int64(0)
+    none: Any = np.int64(0)
     machine = best_fit(gpus.machines, none, len(gpus.machines), job.gang)
     if gpus.machines[machine].free >= job.gang:
         gpus.machines[machine].share = job.gang
@@ -104,7 +104,7 @@ def choose(state: Any, gpus: Any, job: Any) -> None:
                 last = rack
                 job.racks += 1
                 gpus.racks[rack].share = 0
-            gpu = machine * state.size
+            gpu = machine * state.per_machine
             while part.share > 0:
                 if gpus.gpus[gpu].used == 0:
                     gpus.held[place].chosen = gpu

@@ -13,7 +13,7 @@ from .order_kernels import END, LEASE, push
 @compiled(error_model="numpy")
 def progress_s(job: Any, now_s: float) -> float:
     """Return the seconds of progress of a running job since its sums."""
-    return max(0.0, now_s - max(job.at_s, job.progress_from_s))
+    return float(max(0.0, now_s - max(job.at_s, job.progress_from_s)))
 
 
 @compiled(error_model="numpy")
@@ -91,5 +91,6 @@ def start(state: Any, jobs: Any, gpus: Any, events: Any, rates: Any, log: Any, i
         state.running += 1
         push(state, events, max(state.now, from_s) + (job.work - job.done) / job.rate, END + index, job.version)
     job.lease += 1
-    push(state, events, state.now + state.pass_lease_s, LEASE + index, job.lease)
+    if state.pass_lease_s < np.inf:
+        push(state, events, state.now + state.pass_lease_s, LEASE + index, job.lease)
     return True

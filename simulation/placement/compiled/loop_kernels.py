@@ -71,6 +71,14 @@ def next_events(state: Any, jobs: Any, queue: Any, gpus: Any, events: Any, log: 
 
 
 @compiled(error_model="numpy")
+def is_offer(state: Any) -> bool:
+    """Return whether GPUs are offered now."""
+    if state.offer_s == np.inf:
+        return True
+    return bool(abs(state.now - np.rint(state.now / state.offer_s) * state.offer_s) <= _TICK_S)
+
+
+@compiled(error_model="numpy")
 def next_call_s(state: Any, queue: Any, tuner: Any) -> float:
     """Return the time of the next call that the rule asks for; infinity if it needs none, or has asked for one."""
     if state.wake_s <= state.now + _TICK_S:
@@ -80,10 +88,11 @@ def next_call_s(state: Any, queue: Any, tuner: Any) -> float:
         if state.offer_s == np.inf:
             due_s = timer_call_s(state, queue, tuner)
         else:
-            due_s = (np.floor((state.now + _TICK_S) / state.offer_s) + 1.0) * state.offer_s
+            offers = state.now / state.offer_s
+            due_s = ((np.rint(offers) if is_offer(state) else np.floor(offers)) + 1.0) * state.offer_s
     if due_s >= state.wake_s:
         return float(np.inf)
-    state.wake_s = max(due_s, state.now + 1.001 * _TICK_S)
+    state.wake_s = max(due_s, state.now + 2.0 * _TICK_S)
     return float(state.wake_s)
 
 
@@ -111,12 +120,11 @@ def run_events(
             if expired < 0:
                 return STUCK
             state.accepted = state.started = 0
-            state.pass_lease_s, is_offer = state.lease_s, state.offer_s == np.inf
-            if not is_offer:
+            state.pass_lease_s = state.lease_s
+            if state.offer_s < np.inf:
                 end_s = np.ceil((state.now + state.lease_s - _TICK_S) / state.offer_s) * state.offer_s
                 state.pass_lease_s = end_s - state.now
-                is_offer = abs(state.now - np.rint(state.now / state.offer_s) * state.offer_s) <= _TICK_S
-            if is_offer or expired > 0:
+            if expired > 0 or is_offer(state):
                 offer(state, jobs, queue, gpus, tuner, log, expired)
             state.starting = 1
         while state.started < state.accepted:

@@ -14,8 +14,6 @@ from .order_kernels import insert, place_of, precedes
 from .tuner_kernels import note_wait, refresh
 
 _TICKS_PER_S, _TICK_S = 2.0**20, 2.0**-20
-# Answers of a job whose lease ends.
-_NONE, _ELSEWHERE, _KEEPS = range(3)
 
 
 @compiled(error_model="numpy")
@@ -63,8 +61,8 @@ def accepts(state: Any, group: Any, tier: int, since_s: float) -> bool:
 def next_place(state: Any, queue: Any, group: Any) -> int:
     """Return the place of the next job of a group to be asked; the end of the group if there is none.
 
-    Jobs that would not accept the GPUs that are free are left out: the GPUs only become fewer during a pass. But where
-    timers are to be refreshed, the first job asked refreshes them.
+    Jobs that would not accept the free GPUs are left out; but where timers are to be refreshed, the first job asked
+    refreshes them.
     """
     tier = free_tier(state, group.demand)
     if tier < 3 and (tier == 0 or group.stale):
@@ -79,84 +77,55 @@ def next_place(state: Any, queue: Any, group: Any) -> int:
 
 
 @compiled(error_model="numpy")
-def accept(state: Any, queue: Any, gpus: Any, job: Any, index: int) -> None:
-    """Note that a job accepts the chosen GPUs."""
-    take(state, gpus, job)
-    queue.lists[ACCEPTED, state.accepted] = index
-    state.accepted += 1
-
-
-@compiled(error_model="numpy")
-def ask_expired(state: Any, jobs: Any, queue: Any, gpus: Any, tuner: Any, index: int) -> None:
-    """Offer GPUs to a job whose lease ends."""
+def answer(state: Any, jobs: Any, queue: Any, gpus: Any, tuner: Any, index: int) -> bool:
+    """Offer the free GPUs to a job, and return whether it accepts some."""
     job = jobs[index]
-    group, tier, end = queue.groups[job.group], free_tier(state, job.gang), job.first + job.gang
+    group, tier, since_s, keeps = queue.groups[job.group], free_tier(state, job.gang), queue.turns[index].since_s, False
     if tier == 3:
-        return
-    unused = state.keep != 0
-    for place in range(job.first, end):
-        unused = unused and gpus.gpus[gpus.held[place].gpu].used == 0
-    if not unused:
+        return False
+    if job.runs:
+        # The wait of a job that has just lost its GPUs begins now.
+        since_s, keeps = state.now, state.keep != 0
+        for place in range(job.first, job.first + job.gang):
+            keeps = keeps and gpus.gpus[gpus.held[place].gpu].used == 0
+    if not keeps:
         if tier > 0 and group.stale:
             refresh(state, tuner, queue.groups, job.group)
-        # Its wait begins now.
-        if not accepts(state, group, tier, state.now):
-            return
+        if not accepts(state, group, tier, since_s):
+            return False
         if tier < 2:
-            note_wait(state, tuner, group, 2 * job.group + tier, 0.0)
-            # Under other timers the jobs of its group that come after it are asked anew.
-            group.cursor = place_of(queue.order, queue.turns, group.first, group.count, index)
-    if unused and tier >= job.tier:
-        for place in range(job.first, end):
+            note_wait(state, tuner, group, 2 * job.group + tier, state.now - since_s)
+    if keeps and tier >= job.tier:
+        for place in range(job.first, job.first + job.gang):
             gpus.held[place].chosen = gpus.held[place].gpu
     else:
         choose(state, gpus, job)
-    accept(state, queue, gpus, job, index)
-    job.answer = _KEEPS
-    for place in range(job.first, end):
-        if gpus.held[place].chosen != gpus.held[place].gpu:
-            job.answer = _ELSEWHERE
-
-
-@compiled(error_model="numpy")
-def ask_waiting(state: Any, jobs: Any, queue: Any, gpus: Any, tuner: Any, number: int, place: int) -> None:
-    """Offer GPUs to the waiting job at a place of a group."""
-    group = queue.groups[number]
-    index = queue.order[group.first + place]
-    tier, since_s = free_tier(state, group.demand), queue.turns[index].since_s
-    if tier > 0 and group.stale:
-        refresh(state, tuner, queue.groups, number)
-    if not accepts(state, group, tier, since_s):
-        group.cursor = place + 1
-        return
-    if tier < 2:
-        note_wait(state, tuner, group, 2 * number + tier, state.now - since_s)
-    choose(state, gpus, jobs[index])
-    accept(state, queue, gpus, jobs[index], index)
-    group.count -= 1
-    for each in range(group.first + place, group.first + group.count):
-        queue.order[each] = queue.order[each + 1]
-    if since_s == group.oldest_s:
-        group.oldest_s = np.nan
+    take(state, gpus, job)
+    queue.lists[ACCEPTED, state.accepted] = index
+    state.accepted += 1
+    return True
 
 
 @compiled(error_model="numpy")
 def offer(state: Any, jobs: Any, queue: Any, gpus: Any, tuner: Any, log: Any, expired: int) -> None:
-    """Offer the free GPUs to the waiting jobs and to those whose leases end, in order, and stop those that lose theirs."""
+    """Offer the free GPUs in order to waiting jobs and to those whose leases end, and stop those that lose theirs.
+
+    GPUs only become fewer during a pass, so that of a group no job is asked whose timers refuse them.
+    """
     groups, turns, order = queue.groups, queue.turns, queue.order
     for number in range(len(groups)):
         groups[number].cursor, groups[number].stale = 0, 1
     for count in range(expired):
         index = queue.lists[DUE, count]
-        job = jobs[index]
-        job.answer = _NONE
-        release(state, gpus, job)
-        take_turn(state, job, turns[index])
+        jobs[index].accepts = 0
+        release(state, gpus, jobs[index])
+        take_turn(state, jobs[index], turns[index])
         insert(order, turns, len(turns), count, index)
     asked = 0
     while state.free > 0:
         # Constants would have types of their own, for which numba compiles functions again.
-        chosen, number, place = np.int64(-1), np.int64(-1), np.int64(-1)
+        chosen: Any = np.int64(-1)
+        place: Any = np.int64(-1)
         if asked < expired:
             chosen = order[len(turns) + asked]
         for each in range(len(groups)):
@@ -167,19 +136,32 @@ def offer(state: Any, jobs: Any, queue: Any, gpus: Any, tuner: Any, log: Any, ex
                 if at < groups[each].count:
                     index = order[groups[each].first + at]
                     if chosen < 0 or precedes(turns, index, chosen):
-                        chosen, number, place = index, each, at
+                        chosen, place = index, at
         if chosen < 0:
             break
-        if number >= 0:
-            ask_waiting(state, jobs, queue, gpus, tuner, number, place)
-        else:
-            ask_expired(state, jobs, queue, gpus, tuner, chosen)
+        accepted, group = answer(state, jobs, queue, gpus, tuner, chosen), groups[jobs[chosen].group]
+        if place < 0:
             asked += 1
+            jobs[chosen].accepts = accepted
+            # It may have changed the timers: the jobs of its group that come after it are asked anew.
+            group.cursor = place_of(order, turns, group.first, group.count, chosen)
+        elif accepted:
+            group.count -= 1
+            for each in range(group.first + place, group.first + group.count):
+                order[each] = order[each + 1]
+            if turns[chosen].since_s == group.oldest_s:
+                group.oldest_s = np.nan
+        else:
+            group.cursor = place + 1
     for count in range(expired):
         index = queue.lists[DUE, count]
-        if jobs[index].answer != _KEEPS:
+        job = jobs[index]
+        keeps = job.accepts != 0
+        for place in range(job.first, job.first + job.gang):
+            keeps = keeps and gpus.held[place].chosen == gpus.held[place].gpu
+        if not keeps:
             stop(state, jobs, gpus, log, index)
-            if jobs[index].answer == _NONE:
+            if not job.accepts:
                 wait(state, jobs, queue, index, state.now)
 
 
@@ -189,7 +171,8 @@ def timer_call_s(state: Any, queue: Any, tuner: Any) -> float:
     groups, found = queue.groups, np.inf
     while True:
         # Timers are refreshed in the order of the jobs, which is that of their log.
-        first, number = np.int64(-1), np.int64(-1)
+        first: Any = np.int64(-1)
+        number: Any = np.int64(-1)
         for each in range(len(groups)):
             group = groups[each]
             if group.demand <= state.free and group.count > 0 and group.stale:

@@ -26,7 +26,7 @@ class DelayRule:
     Attributes
     ----------
     lease_s : float
-        Length of a lease.
+        Length of a lease; infinity: jobs run to their end.
     offer_s : float
         Seconds between offers; infinity: GPUs are offered at events.
     keep : bool

@@ -12,7 +12,7 @@ from ....formulations.errors import EquipoiseError, InvalidInput
 from ...results.timeline import Levels, Stretches
 from ..policy import PlacementPolicy
 from ..result import PlacementResult, TimerLog
-from .arrays import ACCEPTED, ARRIVALS, LEVEL, MARK, TIMER, TunerArrays
+from .arrays import ACCEPTED, ARRIVALS, JOB, LEVEL, MARK, TIMER, TunerArrays
 from .loop_kernels import FULL, LEASE_REFUSED, RATE_UNKNOWN, STUCK, WAKE_REFUSED, run_events
 from .order_kernels import LEASE, WAKE
 from .rule import DelayRule
@@ -136,7 +136,8 @@ class CompiledRun:
 
     def result(self) -> PlacementResult:
         """Return the result up to the last event; jobs that run hold their GPUs up to it."""
-        setup, jobs, now_s = self.setup, self.arrays.jobs.copy(), self.time_s
+        setup, now_s = self.setup, self.time_s
+        jobs = {name: self.arrays.jobs[name].copy() for name in JOB.names or ()}
         runs = jobs["runs"] != 0
         seconds = np.where(runs, np.maximum(0.0, now_s - np.maximum(jobs["at_s"], jobs["progress_from_s"])), 0.0)
         held_s = jobs["held_s"] + np.where(runs, now_s - jobs["last_start_s"], 0.0)
@@ -152,17 +153,17 @@ class CompiledRun:
             gpu_s=jobs["gpu_s"] + seconds * jobs["gang"],
             exclusive_s=setup.work / setup.exclusive_rate,
             restarts=jobs["restarts"],
-            ended_by=np.where(np.isnan(jobs["end_s"]), "", "completed"),
+            ended_by=np.array(["" if math.isnan(end_s) else "completed" for end_s in jobs["end_s"]]),
             levels=self._levels(),
             stretches=self._stretches() if self.record else None,
             solve_rows=(),
             held_s=held_s,
             exposed_s=jobs["exposed_s"] + seconds * jobs["exposed"],
-            shared_gpu_s=np.zeros(len(jobs)),
+            shared_gpu_s=np.zeros(len(setup.trace)),
             machines=jobs["most_machines"],
             tier=jobs["highest_tier"],
             preemptions=jobs["preemptions"],
-            moves=np.zeros(len(jobs), np.int64),
+            moves=np.zeros(len(setup.trace), np.int64),
             timers=self._timers() if self.rule.tuner is not None else None,
         )
 

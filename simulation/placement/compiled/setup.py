@@ -145,7 +145,7 @@ class PlacementSetup:
             for name in ("history_s", "least_wait_s", "ddof"):
                 state[name] = getattr(tuner, name)
         state["gpus"] = state["free"] = self.cluster.gpus
-        state["size"] = state["most_on_machine"] = self._gpus.machine_gpus
+        state["per_machine"] = state["most_on_machine"] = self._gpus.machine_gpus
         state["most_in_rack"] = self._gpus.rack_gpus
         state["per_rack"] = self._gpus.rack_gpus // self._gpus.machine_gpus
         return state

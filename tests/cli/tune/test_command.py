@@ -128,7 +128,7 @@ def test_a_trace_whose_jobs_have_changed_is_not_continued(tmp_path, capsys):
     assert tune(tmp_path / "out", trace=str(trace)) == 0
     write(1001)
     capsys.readouterr()
-    assert "has other jobs or speedups" in failing(capsys, tmp_path / "out", "--resume", trace=str(trace))
+    assert "has other jobs or speeds" in failing(capsys, tmp_path / "out", "--resume", trace=str(trace))
 
 
 def test_ctrl_c_writes_the_best_so_far_and_the_search_continues(folder, tmp_path, capsys, monkeypatch):

@@ -3,8 +3,9 @@
 import math
 from itertools import pairwise
 
+import numpy as np
 import pytest
-from dally_cases import AGES, CLUSTER, TierSpeeds, play, rows
+from dally_cases import CLUSTER, ENDLESS, TierSpeeds, play, rows
 
 from equipoise import InvalidInput
 from equipoise.heuristics.dally.delay_scheduling import network_sensitivity
@@ -15,10 +16,10 @@ from equipoise.heuristics.dally.policy import (
     DallyPolicy,
 )
 from equipoise.simulation import Cluster
-from equipoise.simulation.placement import PlacementRules, simulate_placement
+from equipoise.simulation.placement import TICK_S
 
 
-def manual(machine_s, rack_s, *, lease_s=AGES, **options):
+def manual(machine_s, rack_s, *, lease_s=ENDLESS, **options):
     return DallyManualPolicy(machine_s=machine_s, rack_s=rack_s, lease_s=lease_s, **options)
 
 
@@ -27,14 +28,14 @@ def manual(machine_s, rack_s, *, lease_s=AGES, **options):
 ARRIVAL_S = 1000.0
 
 
-def offered(free, demand, policy, cluster=CLUSTER):
+def offered(free, demand, policy, cluster=CLUSTER, *, compiled=False):
     """Return when and where a job of this demand starts, in seconds from its arrival; GPUs become free as listed.
 
     A job on each GPU ends when that GPU becomes free: `free` maps GPUs to seconds from the arrival. Others stay in use.
     """
-    ends = [ARRIVAL_S + free.get(gpu, AGES / 10) for gpu in range(cluster.gpus)]
+    ends = [ARRIVAL_S + free.get(gpu, 1e8) for gpu in range(cluster.gpus)]
     jobs = [(1, 0.0, end_s) for end_s in ends] + [(demand, ARRIVAL_S, 50.0)]
-    result = play(jobs, policy, cluster=cluster)
+    result = play(jobs, policy, cluster=cluster, compiled=compiled)
     assert rows(result)[: cluster.gpus] == [(gpu, 0.0, end_s, (gpu,)) for gpu, end_s in enumerate(ends)]
     ((_, start_s, _, gpu_ids),) = rows(result, cluster.gpus)
     return start_s - ARRIVAL_S, gpu_ids
@@ -63,7 +64,15 @@ STEPS = {
     "5: any GPUs when both timers have run out": (at(-1, 0, 4), 2, {}, 200, (0, 4)),
     "5: any GPUs that become free after them": (at(-1, 0) | at(250, 6), 2, {}, 250, (0, 6)),
     "5: the timers begin at once, not one by one": (at(-1, 0, 4), 2, {"machine_s": 190.0}, 200, (0, 4)),
-    "5: the longer timer counts": (at(-1, 0, 4), 2, {"machine_s": 300.0}, 300, (0, 4)),
+    "5: the longer timer counts": (at(-1, 0, 4) | at(250, 6), 2, {"machine_s": 300.0}, 300, (4, 6)),
+    "5: also where it is the machine's": (at(-1, 0, 4) | at(250, 5), 2, {"machine_s": 300.0}, 250, (4, 5)),
+    "6: a rack's timer alone is not enough": (
+        at(-1, 0) | at(250, 4) | at(320, 5),
+        2,
+        {"machine_s": 400.0},
+        320,
+        (4, 5),
+    ),
     "5: at once with timers of 0": (at(-1, 0, 4), 2, {"machine_s": 0.0, "rack_s": 0.0}, 0, (0, 4)),
     "6: a rack is not accepted": (at(-1, 0, 2) | at(7e5, 3), 2, {"machine_s": math.inf}, 7e5, (2, 3)),
     "6: other racks are not accepted": (at(-1, 0, 4) | at(7e5, 6), 2, {"rack_s": math.inf}, 7e5, (4, 6)),
@@ -81,10 +90,55 @@ STEPS = {
 }
 
 
+@pytest.mark.parametrize("compiled", [False, True], ids=["reference", "compiled"])
 @pytest.mark.parametrize(("free", "demand", "timers", "start_s", "gpu_ids"), STEPS.values(), ids=STEPS)
-def test_each_step_of_the_algorithm(free, demand, timers, start_s, gpu_ids):
+def test_each_step_of_the_algorithm(free, demand, timers, start_s, gpu_ids, compiled):
     policy = manual(**{"machine_s": 100.0, "rack_s": 200.0, **timers})
-    assert offered(free, demand, policy) == (start_s, gpu_ids)
+    assert offered(free, demand, policy, compiled=compiled) == (start_s, gpu_ids)
+
+
+class Noting(DallyManualPolicy):
+    """Keeps the waits that the auto-tuner would record."""
+
+    def note_wait(self, tier, demand, now_s, wait_s):
+        self.__dict__.setdefault("noted", []).append((tier, demand, now_s, wait_s))
+
+
+@pytest.mark.parametrize(("free", "demand", "timers", "start_s", "gpu_ids"), STEPS.values(), ids=STEPS)
+def test_the_wait_is_recorded_for_the_tier_unless_it_is_the_network(free, demand, timers, start_s, gpu_ids):
+    policy = Noting(**{"machine_s": 100.0, "rack_s": 200.0, **timers}, lease_s=ENDLESS)
+    offered(free, demand, policy)
+    tier = CLUSTER.tier(gpu_ids)
+    assert policy.noted == [(0, 1, 0.0, 0.0)] * 8 + [(tier, demand, ARRIVAL_S + start_s, start_s)] * (tier < 2)
+
+
+def test_timers_run_out_to_the_last_bit():
+    """A job starts at arrival plus timer, although by rounding the wait at that time may be less than the timer."""
+    rng = np.random.default_rng(3)
+    short = 0
+    for arrival_s, timer_s in zip(rng.uniform(1.0, 1e7, 100), rng.uniform(1.0, 1e6, 100), strict=True):
+        jobs = [(1, 0, 1.0 if gpu in (0, 2) else 1e8) for gpu in range(8)] + [(2, arrival_s, 1.0)]
+        ((_, start_s, _, _),) = rows(play(jobs, manual(timer_s, math.inf)), 8)
+        assert start_s == arrival_s + timer_s
+        short += start_s - arrival_s < timer_s
+    assert short > 10
+
+
+def test_a_timer_that_runs_out_within_a_tick_of_a_call_is_not_refused():
+    """GPUs become free when, by rounding, the wait is too short, but the timer runs out no more than a tick later."""
+    rng = np.random.default_rng(5)
+    found = 0
+    for since_s, timer_s in zip(rng.uniform(1e7, 3e7, 2000), rng.uniform(1e3, 1e6, 2000), strict=True):
+        now_s = since_s + timer_s - TICK_S
+        if now_s - since_s + TICK_S >= timer_s or since_s + timer_s > now_s + TICK_S:
+            continue
+        found += 1
+        jobs = [(1, 0, now_s if gpu in (0, 2) else 1e8) for gpu in range(8)] + [(2, since_s, 1.0)]
+        ((_, start_s, _, _),) = rows(play(jobs, manual(timer_s, math.inf)), 8)
+        assert 0.0 <= start_s - now_s <= 3 * TICK_S
+        if found == 10:
+            break
+    assert found == 10
 
 
 def test_a_cluster_without_machines_is_one_machine_and_one_without_racks_one_rack():
@@ -101,7 +155,7 @@ def test_a_job_wider_than_the_cluster_is_refused():
 
 
 def test_a_job_that_needs_more_gpus_than_are_left_does_not_hold_back_the_jobs_behind_it():
-    found = play([(6, 0, 100), (4, 1, 10), (2, 2, 10)], DallyNoWaitPolicy(lease_s=AGES))
+    found = play([(6, 0, 100), (4, 1, 10), (2, 2, 10)], DallyNoWaitPolicy(lease_s=ENDLESS))
     assert rows(found) == [(0, 0, 100, tuple(range(6))), (2, 2, 12, (6, 7)), (1, 100, 110, (0, 1, 2, 3))]
 
 
@@ -172,6 +226,14 @@ def test_of_equal_jobs_the_one_that_got_or_lost_gpus_longer_ago_is_first():
     # At 10 both others wait since their arrivals, at 30 job 0 since 10 and job 2 since 20.
     jobs = [(1, 0, 15), (1, 2, 15), (1, 1, 15)]
     assert turns(jobs, [0, 0, 0]) == [(0, 0), (2, 10), (1, 20), (0, 30), (2, 35), (1, 40)]
+
+
+def test_a_renewed_lease_is_no_change_of_gpus():
+    """At 20 job 2 has held its GPU since 0, in two leases, and job 0 since 10: job 2 takes the first GPU."""
+    cluster = Cluster(gpus_by_type={"gpu": 2})
+    found = play([(1, 10, 15), (1, 0, 10), (1, 0, 25)], DallyNoWaitPolicy(lease_s=10.0, keep=False), cluster=cluster)
+    assert rows(found, 0) == [(0, 10, 20, (0,)), (0, 20, 25, (1,))]
+    assert rows(found, 2) == [(2, 0, 20, (1,)), (2, 20, 25, (0,))]
 
 
 def test_the_lower_trace_index_is_last_of_all_ties():
@@ -252,6 +314,15 @@ def test_leases_end_at_the_first_offer_after_their_length():
     assert [(job, start) for job, start, _, _ in rows(found)] == [(0, 0), (1, 20), (0, 40), (1, 60), (0, 80), (1, 90)]
 
 
+@pytest.mark.parametrize(("offer_s", "offers"), [(0.1, 3), (0.7, 1), (1 / 3, 7)])
+def test_a_lease_of_several_offers_ends_with_the_last_of_them(offer_s, offers):
+    policy = DallyNoWaitPolicy(lease_s=offers * offer_s, offer_s=offer_s)
+    found = play([(1, 0, 500 * offer_s), (1, 0, 500 * offer_s)], policy, cluster=ONE)
+    starts = [start for _, start, _, _ in rows(found)][:100]
+    assert starts == pytest.approx([turn * offers * offer_s for turn in range(len(starts))])
+    assert len(starts) == 100
+
+
 def test_a_timer_that_runs_out_between_offers_waits_for_the_next_one():
     free = at(-1, 0, 2)
     assert offered(free, 2, manual(100.0, 200.0, offer_s=40.0)) == (120.0, (0, 2))
@@ -267,7 +338,7 @@ def test_an_arrival_at_an_offer_is_offered_gpus_at_once():
 def test_offers_keep_to_their_times_for_years(offer_s):
     first = 1e9
     jobs = [(8, first, 2.6 * offer_s) for _ in range(3)]
-    starts = [start for _, start, _, _ in rows(play(jobs, DallyNoWaitPolicy(lease_s=AGES, offer_s=offer_s)))]
+    starts = [start for _, start, _, _ in rows(play(jobs, DallyNoWaitPolicy(lease_s=ENDLESS, offer_s=offer_s)))]
     offers = [start / offer_s for start in starts]
     assert offers == pytest.approx([round(each) for each in offers], abs=1e-6 / offer_s)
     assert 0.0 <= starts[0] - first <= offer_s
@@ -284,8 +355,5 @@ def test_the_policy_serves_one_run_after_another():
 
 
 def test_jobs_do_not_share_gpus_where_they_may():
-    rules = PlacementRules(jobs_per_gpu=2)
-    one = play([(8, 0, 10), (8, 0, 10)], DallyNoWaitPolicy(lease_s=AGES))
-    assert simulate_placement(
-        one.trace, DallyNoWaitPolicy(lease_s=AGES), cluster=CLUSTER, speeds=TierSpeeds(), rules=rules
-    ).end_s.tolist() == [10, 20]
+    found = play([(8, 0, 10), (8, 0, 10)], DallyNoWaitPolicy(lease_s=ENDLESS), jobs_per_gpu=2)
+    assert found.end_s.tolist() == [10, 20]

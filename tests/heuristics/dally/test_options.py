@@ -21,7 +21,7 @@ NAMES = ["dally", "dally-manual", "dally-nowait", "dally-consolidated"]
     [
         ({"lease_s": 0.0}, r"lease_s = 0\.0: at least"),
         ({"lease_s": -5}, "lease_s = -5: at least"),
-        ({"lease_s": math.inf}, "lease_s = inf: must be finite"),
+        ({"lease_s": -math.inf}, "lease_s = -inf: must be finite"),
         ({"lease_s": None}, "lease_s = None: must be a number"),
         ({"offer_s": 0.0}, r"offer_s = 0\.0: at least"),
         ({"offer_s": 1e-6}, "offer_s = 1e-06: at least"),

@@ -4,10 +4,18 @@ import time
 
 import numpy as np
 import pytest
+from optional import needs_package
 from search_cases import BOX, slow_problem
 
 import equipoise as eq
-from equipoise.validation.contract.fronts import easy_fronts, hard_fronts, problem_of, schaffer, schaffer_problem
+from equipoise.validation.contract.fronts import (
+    easy_fronts,
+    hard_fronts,
+    mean_problem,
+    problem_of,
+    schaffer,
+    schaffer_problem,
+)
 
 
 def test_a_time_limit_leaves_time_for_the_check_of_the_front():
@@ -55,6 +63,30 @@ def test_auto_takes_an_evolutionary_search_where_one_is_installed():
     usable = {row.name for row in eq.backends(usable=True)}
     taken = next(name for name in ("spea2", "nsga2", "random", "grid") if name in usable)
     assert [name for name, row in table.items() if row.taken] == [taken]
+
+
+@needs_package("pymoo", "search")
+def test_auto_takes_the_search_for_the_least_of_one_objective():
+    taken = [row.name for row in eq.candidates(mean_problem(schaffer_problem())) if row.taken]
+    assert taken == ["differential_evolution"]
+    (row,) = [each for each in eq.candidates(schaffer_problem()) if each.name == taken[0]]
+    assert row.reason == "it is for 1 objective, here 2"
+
+
+@needs_package("pymoo", "search")
+def test_a_search_for_the_least_of_one_objective_refuses_two_by_name():
+    with pytest.raises(eq.UnsupportedProblem, match=r"differential_evolution cannot search for f0, f1: .*use backend"):
+        eq.solve(schaffer_problem(), "differential_evolution")
+
+
+@needs_package("pymoo", "search")
+@pytest.mark.parametrize("known", [each.of(1) for each in hard_fronts()], ids=lambda known: known.name)
+def test_the_least_of_one_objective_is_found(known):
+    own = {"differential_evolution": {"evaluations": 600}}
+    result = eq.solve(known.problem, "differential_evolution", backend_options=own)
+    assert result.objective <= known.hypervolume * (1.0 + 1e-9)
+    assert result.objective >= 0.9 * known.hypervolume
+    assert len(result.plan) == 1
 
 
 def test_a_wrong_evaluator_is_an_error_of_the_caller():

@@ -144,3 +144,22 @@ def test_no_vector_is_beyond_a_known_front(known):
     assert best <= known.hypervolume * (1.0 + 1e-9)
     assert best == pytest.approx(known.hypervolume, rel=0.1 if "DTLZ2" in known.name else 0.01)
     assert problem.hypervolume(problem.score(np.vstack((front, vectors)))) <= known.hypervolume * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("known", [*easy_fronts(), *hard_fronts()], ids=lambda known: known.name)
+def test_no_vector_has_a_smaller_mean_than_the_known_one(known):
+    one = known.of(1)
+    rng = np.random.default_rng(0)
+    vectors = rng.uniform(one.problem.lower, one.problem.upper, (4000, len(one.problem.variables)))
+    if "ZDT" in known.name:
+        vectors[:2000, 1:] = 0.0
+    elif "Fonseca" in known.name:
+        vectors[:2000] = vectors[:2000, :1]
+    elif "DTLZ2" in known.name:
+        vectors[:2000, 2:] = 0.5
+        vectors[:2000, :2] = np.round(vectors[:2000, :2])
+    scores = one.problem.score(vectors)
+    assert np.nanmin(scores) >= known.least_mean * (1.0 - 1e-9)
+    assert np.nanmin(scores) == pytest.approx(known.least_mean, rel=0.01)
+    assert known.of(None) is known
+    assert one.problem.hypervolume(scores) <= one.hypervolume * (1.0 + 1e-9)

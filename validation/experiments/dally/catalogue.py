@@ -1,4 +1,4 @@
-"""The experiments of the Dally paper: its figures and tables, and what the order of the makespans depends on."""
+"""The experiments of the Dally paper, the best fixed timers, and what the order of the makespans depends on."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _LISTED = (
     ("9", "Figures 9 and 10", "distributions of JCT", "distributions", "figures_9_and_10"),
     ("11", "Figures 11 and 12", "GPUs in use and jobs left over time", "distributions", "figures_11_and_12"),
     ("13", "Figure 13, Tables II and III", "average, median and percentiles of JCT", "tails", "figure_13"),
+    ("online", "", "the auto-tuner beside the best fixed timers", "online_offline", "online_offline"),
     ("drivers", "", "what the order of the makespans depends on", "drivers", "drivers"),
 )
 _EXPERIMENTS = {
@@ -31,6 +32,7 @@ DALLY = PaperExperiments(
     cluster_gpus=cluster_gpus,
     jobs=PAPER_JOBS,
     repeats=3,
+    evaluations=300,
     threads=2,
     racks=PAPER_RACKS,
     aliases=MappingProxyType({"table1": "1", "10": "9", "12": "11", "table2": "13", "table3": "13"}),
