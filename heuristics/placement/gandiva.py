@@ -116,7 +116,7 @@ class GandivaPolicy:
             self._wake_s = math.inf
         if due_s < self._wake_s:
             # Rounding could put it just within the tick in which the engine refuses it.
-            self._wake_s = max(due_s, now_s + 2 * TICK_S)
+            self._wake_s = max(due_s, math.nextafter(now_s + TICK_S, math.inf))
             yield Wake(self._wake_s)
 
     # -- Migration and packing -----------------------------------------------------------------------------------------

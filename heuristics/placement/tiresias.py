@@ -142,7 +142,7 @@ class TiresiasPolicy:
             heappop(self._due)
         if self._due and self._due[0][0] < self._wake_s:
             # Rounding could put it just within the tick in which the engine refuses it.
-            self._wake_s = max(self._due[0][0], state.time_s + 2 * TICK_S)
+            self._wake_s = max(self._due[0][0], math.nextafter(state.time_s + TICK_S, math.inf))
             yield Wake(self._wake_s)
 
     def _reschedule(self, state: PlacementState) -> Iterator[Action]:
