@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,8 +14,6 @@ from ..experiment import ExperimentOutcome, ExperimentSettings, PaperClaim
 from .paper import POLICIES, VARIANTS
 from .run import ARRIVALS, DAY_S, Case, run_cases
 
-# No run lasts as long.
-NO_LEASES_S = 1e12
 _HOUR_S = 3600.0
 _SKEWED = "Tiresias consolidates from a skew of 0.3"
 _RACKS = (2, 4, 8)
@@ -43,7 +42,7 @@ CHANGES: Mapping[str, Change] = {
     "leases of 1 h": _variants(lease_s=_HOUR_S),
     "leases of 6 h": _variants(lease_s=6.0 * _HOUR_S),
     "leases of 7 d": _variants(lease_s=7.0 * DAY_S),
-    "no leases": _variants(lease_s=NO_LEASES_S),
+    "no leases": _variants(lease_s=math.inf),
     "GPUs lost at the end of a lease": _variants(keep=False),
     "offers every hour": _variants(offer_s=_HOUR_S),
     "tuner of the released code": Change(options={"dally": {"preset": "released", "history_s": 15.0 * DAY_S}}),
