@@ -36,3 +36,8 @@ def json_value(value: Any) -> Any:
     """Return a number of numpy as one of Python, and None for a number that is not finite."""
     value = value.item() if hasattr(value, "item") else value
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def json_option(value: Any) -> Any:
+    """Return a value of an option, infinity as "inf": JSON cannot write it, and null is an option of its own."""
+    return "inf" if value == math.inf else value

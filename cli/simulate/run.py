@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..json_text import json_value
+from ..json_text import json_option, json_value
 from .config import SimulationConfig
 from .policy_spec import PolicySpec
 
@@ -56,8 +55,7 @@ def document(config: SimulationConfig, run: FinishedRun, *, per_job: bool = Fals
         "format": "equipoise.simulation/1",
         "version": __version__,
         "policy": run.spec.name,
-        # Infinity is what JSON cannot write, and null is an option of its own.
-        "options": {name: "inf" if value == math.inf else value for name, value in run.spec.options.items()},
+        "options": {name: json_option(value) for name, value in run.spec.options.items()},
         **config.metadata(),
         **{key: json_value(value) for key, value in run.result.metrics.items()},
         "wall_s": round(run.wall_s, 6),

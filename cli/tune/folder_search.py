@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..console import print_status, print_text
 from ..errors import OK
-from ..json_text import json_text
+from ..json_text import json_option, json_text
 from ..progress import SearchProgress
 from .folder import CHECKPOINT, CONFIGS, FRONT, PAGE, SUMMARY, digest, open_folder, write_results
 from .search_options import SearchOptions
@@ -81,7 +81,7 @@ class FolderSearch:
         names = ("population", "samples", "held_out", "jobs", "load", "space")
         return {
             **{name: metadata[name] for name in self.stated},
-            **self.more,
+            **{name: json_option(value) for name, value in self.more.items()},
             "objectives": [str(each) for each in self.tuning.objectives],
             "backend": backend,
             **{name: getattr(self.options, name) for name in names},

@@ -67,6 +67,15 @@ def test_the_chosen_timers_run(folder, capsys):
     assert (found["policy"], found["num_jobs"]) == ("dally-manual", 60)
 
 
+def test_a_lease_may_be_infinite_and_a_search_with_it_be_continued(tmp_path):
+    folder = tmp_path / "out"
+    assert tune(folder, "--lease-s", "inf") == 0
+    assert json.loads((folder / "tuning.json").read_text())["lease_s"] == "inf"
+    before = (folder / "front.json").read_bytes()
+    assert tune(folder, "--lease-s", "inf", "--resume") == 0
+    assert (folder / "front.json").read_bytes() == before
+
+
 def test_the_options_reach_the_search(tmp_path, capsys):
     more = ["--lease-s", "1800", "--offer-s", "600", "--no-keep", "--space", "shared", "--rules", "restart_s=30"]
     assert tune(tmp_path / "out", *more, "--objectives", "waited:p90, communication:avg", "--held-out", "0") == 0

@@ -120,6 +120,7 @@ CLUSTER = ["--gpus", "32", "--gpus-per-machine", "4", "--racks", "2"]
         *((name, {}) for name in NAMES),
         ("dally:floor_s=9/9,cap_s=60/inf", {"floor_s": "9/9", "cap_s": "60/inf"}),
         ("dally-manual:machine_s=0,rack_s=inf", {"machine_s": 0, "rack_s": "inf"}),
+        ("dally-nowait:lease_s=inf", {"lease_s": "inf"}),
     ],
 )
 def test_the_command_simulates_them(capsys, trace, policy, options):
