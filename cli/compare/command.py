@@ -226,9 +226,9 @@ def _print_table(comparison: Comparison) -> None:
     head = f"{len(config.trace):,} jobs of {config.trace_name} on {config.total_gpus:,} GPUs"
     out.print(Text(f"{head}; in brackets, relative to {comparison.base}", style="bold"), soft_wrap=True)
     table = new_table()
-    table.add_column("policy")
+    table.add_column("policy", no_wrap=True)
     for headline in comparison.headlines:
-        table.add_column(headline.title, justify="right")
+        table.add_column(headline.title, justify="right", overflow="fold")
     for label, cells in table_rows(comparison).items():
         table.add_row(Text(label), *(Text(text, style="bold green" if best else "") for text, best in cells))
     out.print(table)
