@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from equipoise.simulation.placement import simulate_placement
 
 
-@settings(max_examples=6 * settings().max_examples)
+@settings(max_examples=3 * settings().max_examples)
 @given(setup=setups(), drawn=policies())
 def test_every_offer_follows_the_rules(setup, drawn):
     checked = CheckedDelays(*drawn)
