@@ -3,11 +3,14 @@
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from dally_cases import policies, setups
 from delay_reference import CheckedDelays
 from hypothesis import given, settings
 
 from equipoise.simulation.placement import simulate_placement
+
+pytestmark = pytest.mark.thorough
 
 
 @settings(max_examples=3 * settings().max_examples)

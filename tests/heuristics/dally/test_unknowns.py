@@ -13,6 +13,8 @@ from equipoise.heuristics import make_policy
 from equipoise.simulation import Trace
 from equipoise.simulation.placement import Wake, simulate_placement
 
+pytestmark = pytest.mark.thorough
+
 
 class Recorded:
     """Passes a policy's actions on, and keeps them with their times."""

@@ -12,6 +12,8 @@ from equipoise.formulations.errors import InvalidInput
 from equipoise.simulation import Cluster
 from equipoise.simulation.network import ALGORITHMS, SCHEMES, TOPOLOGIES, Dimension, Network
 
+pytestmark = pytest.mark.thorough
+
 KINDS = [(topology, algorithm) for topology in TOPOLOGIES for algorithm in ALGORITHMS]
 SHAPES = [(1, 1, 1), (2, 2), (4, 1, 2), (1, 3, 1), (3, 5), (8, 8), (2, 3, 4), (4, 4, 4), (7, 3, 3), (5, 1, 2, 3), (64,)]
 
