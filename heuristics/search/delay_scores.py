@@ -20,7 +20,7 @@ from ...simulation.placement.engine import simulate_placement
 from ...simulation.placement.occupancy import Occupancy
 from ...simulation.placement.result import PlacementResult
 from ...simulation.placement.rules import PlacementRules
-from ...simulation.placement.speeds import Running, Speeds
+from ...simulation.placement.speeds import Running, Speeds, checked_exposed, checked_rate, work_and_rates
 from ...simulation.placement.ticks import TICK_S
 from ...simulation.results.interrupt import play
 from ...simulation.traces.trace import Trace
@@ -157,15 +157,15 @@ class DelayScores:
 
     def _least(self, trace: Trace) -> tuple[Floats, Floats]:
         """Return the least run time and the least exposed communication of each job, in seconds, of shape (N,)."""
-        work = self.speeds.work(trace)
+        work, _ = work_and_rates(trace, self._empty, self.speeds)
         found: dict[tuple[str, int, int], tuple[float, float]] = {}
         rows = []
         for index, model in enumerate(trace.model):
             gang, size = int(trace.gang_gpus[index]), int(trace.batch_size[index])
             if (model, gang, size) not in found:
                 runs = [run._replace(trace_index=index) for run in self._placements(model, gang, size)]
-                rates = [self.speeds.rate(run) for run in runs]
-                shares = [self.speeds.exposed(run) / rate for run, rate in zip(runs, rates, strict=True)]
+                rates = [checked_rate(self.speeds, run) for run in runs]
+                shares = [checked_exposed(self.speeds, run) / rate for run, rate in zip(runs, rates, strict=True)]
                 found[model, gang, size] = 1.0 / max(rates), min(shares)
             rows.append(found[model, gang, size])
         run_s, exposed_s = (np.maximum(0.0, work * each * (1.0 - _DONE) - _CLOCK_S) for each in np.array(rows).T)

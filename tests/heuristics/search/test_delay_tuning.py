@@ -326,3 +326,35 @@ def test_held_out_scores_need_test_samples():
 def test_speeds_without_a_network_still_have_bounds():
     problem = tuning(speeds=DurationSpeeds(2.0), train=(jobs(0),), objectives=["jct:avg", "communication:avg"])
     assert problem.ideal[1] == 0.0 < problem.reference[1]
+
+
+class OddSpeeds(DurationSpeeds):
+    """Speeds that answer as stated across racks, and well elsewhere."""
+
+    def __init__(self, **answers):
+        super().__init__()
+        self.answers = answers
+
+    def work(self, trace):
+        return self.answers.get("work", super().work(trace))
+
+    def rate(self, run):
+        return self.answers.get("rate", 1.0) if run.tier == 2 else 1.0
+
+    def exposed(self, run):
+        return self.answers.get("exposed", 0.0) if run.tier == 2 else 0.0
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ({"rate": 0.0}, r"speeds\[\d+\] = 0\.0: job cannot run so"),
+        ({"rate": math.nan}, r"speeds\[\d+\] = nan: job cannot run so"),
+        ({"exposed": 1.5}, "exposed of speeds = 1.5: at most 1"),
+        ({"work": np.ones(3)}, "work of speeds"),
+        ({"work": np.full(24, -1.0)}, r"work of speeds\[0\] = -1"),
+    ],
+)
+def test_speeds_that_answer_out_of_range_are_refused(answers, message):
+    with pytest.raises(eq.InvalidInput, match=message):
+        tuning(speeds=OddSpeeds(**answers), train=(jobs(0),), test=())
